@@ -1,0 +1,59 @@
+"""The conditional noise network eps(x, t, y) of all members at once: every weight has a leading member axis."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .config import EnsembleConfig
+
+Weights = list[Tensor]  # [W_1 (M, in, out), b_1 (M, 1, out), W_2, ...]
+
+
+@dataclass(frozen=True)
+class Network:
+    """A multilayer perceptron with SiLU; x, t and y are concatenated at its input (as in DDOM).
+
+    The class holds the shape only. Its weights are a plain list, so that averages and snapshots of them are
+    evaluated by the same function.
+    """
+
+    features: int
+    config: EnsembleConfig
+
+    @property
+    def sizes(self) -> list[int]:
+        """Widths from the input to the output layer."""
+        c = self.config
+        time = 2 * c.time_features or 1
+        condition = 2 if c.condition == "keep" else 1
+        return [self.features + time + condition, *[c.hidden] * c.layers, self.features]
+
+    def init(self, generator: torch.Generator) -> Weights:
+        """Fresh weights, uniform in ±1/sqrt(in) like torch's own linear layer."""
+        weights = []
+        for n_in, n_out in zip(self.sizes[:-1], self.sizes[1:], strict=True):
+            for shape in ((self.config.members, n_in, n_out), (self.config.members, 1, n_out)):
+                u = torch.rand(shape, generator=generator, device=generator.device)
+                weights.append((2 * u - 1) / math.sqrt(n_in))
+        return weights
+
+    def __call__(self, weights: Weights, x: Tensor, t: Tensor, y: Tensor, keep: Tensor) -> Tensor:
+        """eps for `x` `(M, B, f)` at times `t`, scores `y` and keep flags `(M, B, 1)`; keep = 0: no condition."""
+        # (1 - lambda) y + lambda * none: y is masked, and with "keep" the mask itself is told as well.
+        condition = [y * keep, keep] if self.config.condition == "keep" else [y * keep]
+        h = torch.cat([x, self._time(t), *condition], dim=-1)
+        for layer in range(0, len(weights), 2):
+            if layer:
+                h = torch.nn.functional.silu(h)
+            h = torch.baddbmm(weights[layer + 1], h, weights[layer])
+        return h
+
+    def _time(self, t: Tensor) -> Tensor:
+        if not self.config.time_features:
+            return t
+        angle = math.pi * t * torch.arange(1, self.config.time_features + 1, device=t.device, dtype=t.dtype)
+        return torch.cat([torch.sin(angle), torch.cos(angle)], dim=-1)

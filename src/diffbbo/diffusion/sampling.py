@@ -1,0 +1,90 @@
+"""Samplers: free functions from noise to samples over one denoiser, a callable eps(x, t).
+
+`x` is `(..., f)` and `t` a scalar tensor; a sampler never asks what stands behind the denoiser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .network import Network, Weights
+from .sde import VPSDE
+
+Denoiser = Callable[[Tensor, Tensor], Tensor]
+
+
+def guided(network: Network, weights: Weights, y: Tensor, gamma: float) -> Denoiser:
+    """Classifier-free guidance: (1 + gamma) eps(x, t, y) - gamma eps(x, t, none), for `y` `(M, B, 1)`."""
+    both = torch.cat([y, y], dim=1)
+    keep = torch.cat([torch.ones_like(y), torch.zeros_like(y)], dim=1)
+
+    def eps(x: Tensor, t: Tensor) -> Tensor:
+        if gamma == 0:
+            return network(weights, x, t.to(x).expand_as(y), y, torch.ones_like(y))
+        # Both halves in one pass: one larger matrix product instead of two.
+        conditional, free = network(weights, torch.cat([x, x], dim=1), t.to(x).expand_as(both), both, keep).chunk(
+            2, dim=1
+        )
+        return conditional + gamma * (conditional - free)
+
+    return eps
+
+
+class Step(NamedTuple):
+    """One step of the Euler-Maruyama sampler, x' = a x + b s + c e, from time `t` on; `dt` > 0."""
+
+    t: Tensor
+    dt: Tensor
+    a: Tensor
+    b: Tensor
+    c: Tensor
+
+
+def euler_maruyama_steps(sde: VPSDE, steps: int, device: torch.device) -> Iterator[Step]:
+    """The coefficients of the reverse SDE dx = (-beta x / 2 - beta s) dt + sqrt(beta) dw, run backwards."""
+    grid = sde.grid(steps, "time", device)
+    for t, after in pairwise(grid):
+        dt = t - after
+        beta = sde.beta(t)
+        yield Step(t, dt, 1 + beta * dt / 2, beta * dt, torch.sqrt(beta * dt))
+
+
+def score(denoiser: Denoiser, sde: VPSDE, x: Tensor, t: Tensor) -> Tensor:
+    """s = -eps / sigma(t)."""
+    return -denoiser(x, t) / sde.sigma(t).to(x)
+
+
+def euler_maruyama(denoiser: Denoiser, sde: VPSDE, x: Tensor, steps: int, generator: torch.Generator) -> Tensor:
+    """The paper's sampler: the reverse SDE in `steps` equal steps of time, from noise `x` at t = 1."""
+    for t, _, a, b, c in euler_maruyama_steps(sde, steps, x.device):
+        noise = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
+        x = a.to(x) * x + b.to(x) * score(denoiser, sde, x, t) + c.to(x) * noise
+    return x
+
+
+def dpm_solver(denoiser: Denoiser, sde: VPSDE, x: Tensor, steps: int) -> Tensor:
+    """DPM-Solver++(2M) (Lu et al. 2022): the probability-flow ODE, second order, one evaluation a step.
+
+    Steps are even in lambda = log(alpha / sigma). With D the prediction of x_0 and h the step in lambda,
+    x' = sigma'/sigma x - alpha' (e^-h - 1) D, where D is extrapolated from this and the last step.
+    The last value is D itself: the little noise left at T_MIN is taken off.
+    """
+    grid = sde.grid(steps, "snr", x.device)
+    alpha, sigma, lam = sde.alpha(grid), sde.sigma(grid), sde.half_log_snr(grid)
+    previous: Tensor | None = None
+    for i in range(steps):
+        clean = (x - sigma[i].to(x) * denoiser(x, grid[i])) / alpha[i].to(x)
+        h = lam[i + 1] - lam[i]
+        if previous is None:
+            direction = clean
+        else:
+            ratio = (lam[i] - lam[i - 1]) / h
+            direction = clean + (clean - previous) / (2 * ratio).to(x)
+        x = (sigma[i + 1] / sigma[i]).to(x) * x - (alpha[i + 1] * torch.expm1(-h)).to(x) * direction
+        previous = clean
+    return (x - sigma[-1].to(x) * denoiser(x, grid[-1])) / alpha[-1].to(x)

@@ -1,0 +1,184 @@
+"""The ask/tell base class: told data, pending designs, repeats, failures and seeds. Subclasses write propose()."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .spaces import Space
+from .types import Array, Batch, Best, Dataset, ExhaustedError, InputError, row_keys
+
+log = logging.getLogger("diffbbo")
+
+MAX_BLOCKS = 20  # proposals drawn in search of new designs before the fallback takes over
+ENUMERABLE = 2**22  # finite spaces up to this size are listed to find what is left of them
+COLLAPSED = 0.5  # a share of distinct designs below this is worth a word
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Designs in order of merit: rows `x` `(k, d)`, the member that drew each (-1: none), and how they came about."""
+
+    x: Array
+    member: NDArray[np.intp] | None = None
+    info: dict[str, Any] = field(default_factory=dict)
+
+
+class Optimizer:
+    """Tell it designs and their values, ask it for the next batch.
+
+    `ask` does not change state: what it returns depends on the seed, the told rows and the pending ones alone, so
+    replaying the same tells restores an optimizer exactly. A subclass writes `propose`.
+    """
+
+    name: ClassVar[str] = ""  # under which make_optimizer finds it
+    summary: ClassVar[str] = ""
+    reference: ClassVar[str] = ""
+    repeats: ClassVar[bool] = False  # may a measured design be asked again?
+
+    def __init__(self, space: Space, *, seed: int = 0, minimize: bool = False) -> None:
+        if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
+            raise InputError(f"seed = {seed!r} is not a whole number from 0 up.", "Give, say, 0.")
+        self.space, self.seed, self.minimize = space, int(seed), bool(minimize)
+        self.data = Dataset.empty(space.dimension)
+
+    def propose(self, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
+        """Blocks of designs, best first, for as long as the caller wants more; at least `n` in the first."""
+        raise NotImplementedError
+
+    def settings(self) -> dict[str, Any]:
+        """All that decides what this optimizer asks, as JSON: a study refuses to resume with another."""
+        return {"method": self.name or type(self).__name__, "seed": self.seed, "minimize": self.minimize}
+
+    # ---- told data ---------------------------------------------------------------------------------
+
+    def tell(self, designs: Any, values: Any) -> None:
+        """Add measurements: `values` `(n,)` in the order of `designs`; NaN says that the experiment failed."""
+        x = self.space.rows(designs)
+        try:
+            y = np.array(values, dtype=np.float64).reshape(-1)
+        except (TypeError, ValueError):
+            raise InputError(f"The values {values!r} are not all numbers.", "Use NaN for a failure.") from None
+        if len(y) != len(x):
+            raise InputError(
+                f"{len(x)} designs but {len(y)} values were told.", "Give one value per design, NaN for a failure."
+            )
+        if np.isinf(y).any():
+            row = int(np.flatnonzero(np.isinf(y))[0])
+            raise InputError(f"Value {row + 1} is {y[row]}.", "Give a finite number, or NaN for a failure.")
+        self.data = self.data.extended(x, -y if self.minimize else y)
+
+    @property
+    def best(self) -> Best | None:
+        """The best design so far by the mean of its measurements; None before the first success."""
+        distinct = self.data.distinct()
+        if not len(distinct):
+            return None
+        k = int(distinct.y.argmax())
+        return Best(self.space.dicts(distinct.x[k : k + 1])[0], self._outside(distinct.y[k]), int(distinct.count[k]))
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """All that was told, in order: `{"design": {...}, "value": ...}`; NaN for failures."""
+        designs = self.space.dicts(self.data.x)
+        values = [self._outside(y) for y in self.data.y]
+        return [{"design": d, "value": v} for d, v in zip(designs, values, strict=True)]
+
+    def _outside(self, y: float) -> float:
+        """A value in the user's own direction."""
+        return float(-y if self.minimize else y)
+
+    # ---- asking ------------------------------------------------------------------------------------
+
+    def ask(self, n: int, pending: Any = None) -> Batch:
+        """The next `n` designs to measure, in order of merit, none of them among the `pending` ones."""
+        if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
+            raise InputError(f"A batch of {n!r} was asked for.", "Ask for at least 1 design.")
+        started = time.perf_counter()
+        waiting = self.space.rows(pending) if pending is not None else np.empty((0, self.space.dimension))
+        known = set(row_keys(waiting))
+        known.update(row_keys(self.data.x if not self.repeats else self._never_again()))
+        self._check_left(n, len(known))
+        rng = np.random.default_rng([self.seed, len(self.data), len(waiting)])
+
+        chosen, members, info = self._gather(n, known, rng)
+        info["failure_share"] = self.data.failure_share
+        info["ask_s"] = time.perf_counter() - started
+        if self.minimize and info.get("target") is not None:
+            info["target"] = -info["target"]
+        for note in info["notes"]:
+            log.warning("%s", note)
+        return Batch(tuple(self.space.dicts(chosen)), chosen, members, info)
+
+    def _never_again(self) -> Array:
+        """Designs that failed and never succeeded."""
+        failed = self.data.failed
+        succeeded = set(row_keys(self.data.x[~failed]))
+        rows = self.data.x[failed]
+        return rows[[key not in succeeded for key in row_keys(rows)]] if len(rows) else rows
+
+    def _check_left(self, n: int, known: int) -> None:
+        size = self.space.size
+        if size is not None and n > size - known and not (self.repeats and size > known):
+            left = size - known
+            raise ExhaustedError(
+                f"A batch of {n} was asked for, but only {left} of the space's {size} designs are left.",
+                f"Ask for at most {left}." if left else "Every design is measured or pending: you are done.",
+            )
+
+    def _gather(
+        self, n: int, known: set[bytes], rng: np.random.Generator
+    ) -> tuple[Array, NDArray[np.intp], dict[str, Any]]:
+        """The first `n` usable designs from the proposals, filled up by chance where those run dry."""
+        rows: list[Array] = []
+        members: list[int] = []
+        info: dict[str, Any] = {}
+        notes: list[str] = []
+        for count, block in enumerate(islice(self.propose(n, rng), MAX_BLOCKS)):
+            keys = row_keys(block.x)
+            if count == 0:
+                info, notes = dict(block.info), list(block.info.get("notes", ()))
+                info["distinct"] = len(set(keys[:n])) / min(n, len(keys))
+                if info["distinct"] < COLLAPSED:
+                    notes.append(
+                        f"The model has collapsed: {len(set(keys[:n]))} different designs among the first {n} drawn."
+                    )
+            for row, key in enumerate(keys):
+                if key in known or len(rows) == n:
+                    continue
+                if not self.repeats:
+                    known.add(key)
+                rows.append(block.x[row])
+                members.append(-1 if block.member is None else int(block.member[row]))
+            if len(rows) == n:
+                break
+        missing = n - len(rows)
+        info["fallback"] = missing
+        if missing:
+            notes.append(f"{missing} of {n} designs were drawn at random: the model proposed no more new ones.")
+            rows.extend(self._unseen(missing, known, rng))
+            members.extend([-1] * missing)
+        info["notes"] = notes
+        return np.stack(rows), np.array(members, dtype=np.intp), info
+
+    def _unseen(self, n: int, known: set[bytes], rng: np.random.Generator) -> Array:
+        """`n` random designs whose keys are not in `known`."""
+        size = self.space.size
+        if size is not None and size <= ENUMERABLE:
+            taken = np.zeros(size, dtype=bool)
+            if known:
+                told = np.frombuffer(b"".join(sorted(known)), dtype=np.float64).reshape(len(known), -1)
+                taken[self.space.rank(told)] = True
+            return self.space.unrank(rng.choice(np.flatnonzero(~taken), n, replace=False).astype(np.int64))
+        found: dict[bytes, Array] = {}
+        while len(found) < n:
+            x = self.space.sample(2 * n, rng)
+            found.update({key: row for key, row in zip(row_keys(x), x, strict=True) if key not in known})
+        return np.stack(list(found.values())[:n])

@@ -1,0 +1,1 @@
+"""Problems, one file each; the registry finds them by listing this folder."""
