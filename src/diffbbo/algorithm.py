@@ -171,7 +171,7 @@ class DiffBBOPaper(DiffBBO):
     repeats = True
     default_acquisition = UaE(estimator="paper")
     method: ClassVar[dict[str, Any]] = {
-        "condition": "zero", "time_features": 0, "ema": 0.0,
+        "condition": "zero", "time_features": 0, "residual": False, "predict": "eps", "learning_rate": 1e-3, "ema": 0.0,
         "sampler": "euler-maruyama", "sampling_steps": 1000,
     }  # fmt: skip
     feature_floor = 0.0

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .storage import Outcome
+from .schema import Outcome
 from .task import Task
 from .types import Array, DiffBBOError, InputError
 

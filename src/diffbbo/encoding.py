@@ -101,10 +101,11 @@ class ObjectiveScale:
 
     unit: float  # y is divided by this first, so that no difference of values can overflow
     origin: float
-    reach: float  # phi - origin, in that unit; 0 if all values are equal
+    reach: float  # phi - origin, in that unit
     mean: float
     std: float
     raw: bool  # the paper's scale: no clipping, heights in the objective's own unit
+    flat: bool  # all values are equal: there is nothing to aim for
 
     @classmethod
     def paper(cls, y: Array) -> ObjectiveScale:
@@ -116,7 +117,8 @@ class ObjectiveScale:
     def robust(cls, y: Array, quantile: float = 0.05) -> ObjectiveScale:
         """The origin is a low quantile, so that a*y + b changes nothing and one terrible outlier little."""
         v = y / _largest(y)
-        low = float(np.quantile(v, quantile))
+        # The quantile is a value of the data: interpolated, it would follow the outlier up to 20 values.
+        low = float(np.quantile(v, quantile, method="higher"))
         # More than 95 % of the values may be equal, with none above them.
         return cls._fit(y, origin=low if low < v.max() else float(v.min()), raw=False)
 
@@ -124,13 +126,9 @@ class ObjectiveScale:
     def _fit(cls, y: Array, origin: float, raw: bool) -> ObjectiveScale:
         unit = _largest(y)
         reach = float(y.max() / unit) - origin
-        u = cls(unit, origin, reach, 0.0, 1.0, raw)._share(y)
-        return cls(unit, origin, reach, float(u.mean()), float(u.std()) or 1.0, raw)
-
-    @property
-    def flat(self) -> bool:
-        """All values are equal: there is nothing to aim for."""
-        return self.reach <= 0
+        flat = bool(y.min() == y.max())
+        u = cls(unit, origin, reach, 0.0, 1.0, raw, flat)._share(y)
+        return cls(unit, origin, reach, float(u.mean()), float(u.std()) or 1.0, raw, flat)
 
     def _share(self, y: Array) -> Array:
         u = (np.asarray(y) / self.unit - self.origin) / (self.reach or 1.0)
@@ -149,7 +147,8 @@ class ObjectiveScale:
 
     def height(self, y: Array) -> Array:
         """`y` above the origin, which UaE weighs against the epistemic term: raw, or as a share of phi."""
-        return self._share(y) * (self.reach * self.unit if self.raw else 1.0)
+        share = self._share(y)
+        return share * self.reach * self.unit if self.raw else share
 
 
 def _largest(y: Array) -> float:

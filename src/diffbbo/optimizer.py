@@ -64,7 +64,7 @@ class Optimizer:
         x = self.space.rows(designs)
         try:
             y = np.array(values, dtype=np.float64).reshape(-1)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(f"The values {values!r} are not all numbers.", "Use NaN for a failure.") from None
         if len(y) != len(x):
             raise InputError(
@@ -78,11 +78,7 @@ class Optimizer:
     @property
     def best(self) -> Best | None:
         """The best design so far by the mean of its measurements; None before the first success."""
-        distinct = self.data.distinct()
-        if not len(distinct):
-            return None
-        k = int(distinct.y.argmax())
-        return Best(self.space.dicts(distinct.x[k : k + 1])[0], self._outside(distinct.y[k]), int(distinct.count[k]))
+        return best_of(self.data, self.space, self.minimize)
 
     @property
     def history(self) -> list[dict[str, Any]]:
@@ -176,9 +172,20 @@ class Optimizer:
             if known:
                 told = np.frombuffer(b"".join(sorted(known)), dtype=np.float64).reshape(len(known), -1)
                 taken[self.space.rank(told)] = True
-            return self.space.unrank(rng.choice(np.flatnonzero(~taken), n, replace=False).astype(np.int64))
+            free = np.flatnonzero(~taken)
+            return self.space.unrank(rng.choice(free, n, replace=n > len(free)).astype(np.int64))
         found: dict[bytes, Array] = {}
         while len(found) < n:
             x = self.space.sample(2 * n, rng)
             found.update({key: row for key, row in zip(row_keys(x), x, strict=True) if key not in known})
         return np.stack(list(found.values())[:n])
+
+
+def best_of(data: Dataset, space: Space, minimize: bool) -> Best | None:
+    """The best design of `data` by the mean of its measurements, its value in the user's own direction."""
+    distinct = data.distinct()
+    if not len(distinct):
+        return None
+    k = int(distinct.y.argmax())
+    value = -distinct.y[k] if minimize else distinct.y[k]
+    return Best(space.dicts(distinct.x[k : k + 1])[0], float(value), int(distinct.count[k]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ class Space:
         (at least 3, made of at most 26 letters, more different words than letters) a Sequence, other texts
         and true/false Categorical.
         """
-        return cls(tuple(_infer(str(name), [*frame[name]]) for name in frame.columns))
+        return cls(tuple(_infer(str(name), [*column.dropna()]) for name, column in frame.items()))
 
     # ---- facts -------------------------------------------------------------------------------------
 
@@ -117,17 +118,25 @@ class Space:
     # ---- designs -----------------------------------------------------------------------------------
 
     def rows(self, designs: Any) -> Array:
-        """Checked rows `(n, dimension)` from a Batch, a DataFrame, a list of dicts, or rows."""
+        """Checked rows `(n, dimension)` from a Batch, a DataFrame, a list of dicts (or one dict), or rows."""
         if isinstance(designs, Batch):
             return self.check(designs.x)
+        if isinstance(designs, Mapping) and any(np.isscalar(value) for value in designs.values()):
+            return self._rows_from_dicts([designs])
         if hasattr(designs, "columns") or isinstance(designs, Mapping):
             return self._rows_from_columns(designs)
         if isinstance(designs, np.ndarray):
             return self.check(designs)
+        if not isinstance(designs, Iterable):
+            raise InputError(f"{designs!r} is not a list of designs.", "Give a Batch, a DataFrame, dicts or rows.")
         designs = list(designs)
         if designs and isinstance(designs[0], Mapping):
             return self._rows_from_dicts(designs)
-        return self.check(np.array(designs) if designs else np.empty((0, self.dimension)))
+        try:
+            table = np.array(designs) if designs else np.empty((0, self.dimension))
+        except ValueError:
+            raise InputError("The rows have different lengths.", f"Give {self.dimension} numbers per row.") from None
+        return self.check(table)
 
     def _rows_from_dicts(self, designs: list[Any]) -> Array:
         for row, design in enumerate(designs, 1):
@@ -140,7 +149,7 @@ class Space:
         return self._rows_from_columns({name: [design[name] for design in designs] for name in self.names})
 
     def _rows_from_columns(self, table: Any) -> Array:
-        columns = [str(name) for name in (table.columns if hasattr(table, "columns") else table)]
+        columns = {str(name): name for name in (table.columns if hasattr(table, "columns") else table)}
         missing = [name for name in self.names if name not in columns]
         if missing:
             raise InputError(
@@ -150,7 +159,7 @@ class Space:
         parts = []
         for variable in self.variables:
             parsed = []
-            for row, value in enumerate(table[variable.name], 1):
+            for row, value in enumerate(table[columns[variable.name]], 1):
                 try:
                     parsed.append(variable.parse(value))
                 except ValueError as reason:
@@ -159,6 +168,9 @@ class Space:
                         f"It must be {variable.expected}.",
                     ) from None
             parts.append(np.array(parsed, dtype=np.float64).reshape(len(parsed), variable.width))
+        if len({len(part) for part in parts}) > 1:
+            lengths = ", ".join(f"{name!r} has {len(part)}" for name, part in zip(self.names, parts, strict=True))
+            raise InputError(f"The columns have different lengths: {lengths}.", "Give one value per design in each.")
         return np.concatenate(parts, axis=1)
 
     def dicts(self, rows: Array) -> list[dict[str, Any]]:
@@ -176,8 +188,11 @@ class Space:
             )
         try:
             x = x.astype(np.float64)
-        except (TypeError, ValueError):
-            raise InputError("A row contains text.", "Give rows of numbers, or dicts by variable name.") from None
+        except (TypeError, ValueError, OverflowError):
+            wrong = next(value for value in x.ravel().tolist() if not _is_number(value))
+            raise InputError(
+                f"A row contains {wrong!r}, which is not a number.", "Give rows of numbers, or dicts by variable name."
+            ) from None
         for variable, where in self.slices():
             part = x[:, where]
             with np.errstate(invalid="ignore"):
@@ -185,7 +200,7 @@ class Space:
             if bad.any():
                 row, column = np.argwhere(bad)[0]
                 letter = f", letter {column + 1}" if variable.width > 1 else ""
-                value = f"{part[row, column]:g}"
+                value = f"{part[row, column]:.12g}"
                 if variable.type in ("categorical", "sequence"):
                     wanted = f"an index from 0 to {(variable.levels or 1) - 1}"
                 else:
@@ -239,15 +254,25 @@ class Space:
         return np.stack(columns[::-1], axis=1)
 
 
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
 def _infer(name: str, values: list[Any]) -> Variable:
     """A guess at the variable behind one column of a table (see `Space.infer`)."""
-    values = [value for value in values if value is not None and value == value]
     different = list(dict.fromkeys(values))
     if len(different) < 2:
         raise InputError(
             f"Column {name!r} has {len(different)} different value(s), so its range cannot be guessed.",
             "Leave it out, or write the space by hand.",
         )
+    infinite = next((v for v in values if isinstance(v, float) and not isfinite(v)), None)
+    if infinite is not None:
+        raise InputError(f"Column {name!r} contains {infinite}.", "Leave that row out, or write the space by hand.")
     if all(isinstance(v, bool | np.bool_) for v in values):
         return Categorical(name, (False, True))
     try:

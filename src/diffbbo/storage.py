@@ -11,7 +11,6 @@ import json
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,108 +20,22 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection, make_url
 
+from .schema import (
+    SCHEMA_VERSION,
+    Outcome,
+    RoundRecord,
+    StudyRecord,
+    dataset_table,
+    design_table,
+    result_table,
+    round_table,
+    schema_table,
+    study_table,
+    tables,
+)
 from .types import Array, StorageError
 
-SCHEMA_VERSION = 1
 SQLITE_HEADER = b"SQLite format 3\x00"
-
-tables = sa.MetaData()
-schema_table = sa.Table("diffbbo_schema", tables, sa.Column("version", sa.Integer, primary_key=True))
-dataset_table = sa.Table(  # start data, stored once however many studies begin with them
-    "dataset", tables,
-    sa.Column("sha256", sa.String(64), primary_key=True),
-    sa.Column("rows", sa.Integer, nullable=False),
-    sa.Column("x", sa.LargeBinary, nullable=False),  # zlib of little-endian float64
-    sa.Column("y", sa.LargeBinary, nullable=False),
-)  # fmt: skip
-study_table = sa.Table(
-    "study", tables,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("name", sa.String(200), nullable=False, unique=True),
-    sa.Column("task", sa.String(200), nullable=False),
-    sa.Column("method", sa.String(200), nullable=False),
-    sa.Column("seed", sa.Integer, nullable=False),
-    sa.Column("minimize", sa.Boolean, nullable=False),
-    sa.Column("settings", sa.Text, nullable=False),  # JSON
-    sa.Column("space", sa.Text, nullable=False),  # JSON, as in space.toml
-    sa.Column("start", sa.ForeignKey("dataset.sha256"), nullable=False),
-    sa.Column("environment", sa.Text, nullable=False),  # JSON: versions and hardware
-    sa.Column("created", sa.DateTime(timezone=True), nullable=False),
-)  # fmt: skip
-round_table = sa.Table(
-    "round", tables,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("study", sa.ForeignKey("study.id"), nullable=False),
-    sa.Column("number", sa.Integer, nullable=False),  # 1, 2, ...
-    sa.Column("info", sa.Text, nullable=False),  # JSON: weight, epistemic, times, ...
-    sa.Column("created", sa.DateTime(timezone=True), nullable=False),
-    sa.UniqueConstraint("study", "number"),
-)  # fmt: skip
-design_table = sa.Table(
-    "design", tables,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("round", sa.ForeignKey("round.id"), nullable=False),
-    sa.Column("position", sa.Integer, nullable=False),  # in order of merit, from 0
-    sa.Column("member", sa.Integer, nullable=False),  # which member drew it; -1: none
-    sa.Column("x", sa.LargeBinary, nullable=False),  # little-endian float64
-    sa.UniqueConstraint("round", "position"),
-)  # fmt: skip
-result_table = sa.Table(
-    "result", tables,
-    sa.Column("design", sa.ForeignKey("design.id"), primary_key=True),  # one result for a design, ever
-    sa.Column("status", sa.String(20), nullable=False),  # ok, failed, error, timeout, died
-    sa.Column("value", sa.Float(53)),  # as the oracle gave it; NULL unless ok
-    sa.Column("error", sa.Text, nullable=False),
-    sa.Column("seconds", sa.Float, nullable=False),
-    sa.Column("finished", sa.DateTime(timezone=True), nullable=False),
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one evaluation. `status`: ok, failed (NaN), error (raised), timeout, died."""
-
-    status: str
-    value: float = float("nan")
-    error: str = ""
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class StudyRecord:
-    """A stored study."""
-
-    id: int
-    name: str
-    task: str
-    method: str
-    seed: int
-    minimize: bool
-    settings: dict[str, Any]
-    space: dict[str, Any]
-    start: str
-    environment: dict[str, Any]
-    created: datetime
-
-
-@dataclass(frozen=True)
-class RoundRecord:
-    """A stored round: designs `x` `(n, d)`, and what is known of each; status "" = not evaluated yet."""
-
-    number: int
-    info: dict[str, Any]
-    ids: list[int]
-    x: Array
-    member: NDArray[np.intp]
-    value: Array
-    status: list[str]
-    error: list[str]
-    seconds: Array
-
-    @property
-    def open(self) -> NDArray[np.intp]:
-        """Positions of the designs without a result."""
-        return np.flatnonzero([status == "" for status in self.status])
 
 
 class Storage:
@@ -164,25 +77,35 @@ class Storage:
                                ) from error  # fmt: skip
 
     def _check_schema(self, create: bool) -> None:
+        """Make the tables of a new storage, all or none; refuse a database that is not ours or too new."""
         with self._connect() as connection:
-            names = sa.inspect(connection).get_table_names()
-            found = None
-            if schema_table.name in names:
-                found = connection.execute(sa.select(schema_table.c.version)).scalar()
-        if found is None:
-            if names or not create:
-                raise StorageError(f"{self.url!r} is a database, but not one of diffbbo.", "Choose another file.")
-            try:
-                with self._connect(write=True) as connection:
+            found = self._version(connection)
+        if found is None and create:
+            with self._connect(write=True) as connection:
+                if self.engine.dialect.name == "sqlite":
+                    # Python's sqlite3 would commit every table by itself; and another process may be at it too.
+                    connection.exec_driver_sql("BEGIN IMMEDIATE")
+                found = self._version(connection)
+                if found is None:
                     tables.create_all(connection)
                     connection.execute(schema_table.insert().values(version=SCHEMA_VERSION))
-            except (sa.exc.IntegrityError, StorageError):  # another process made it at the same moment
-                self._check_schema(create=False)
-        elif found != SCHEMA_VERSION:
+                    found = SCHEMA_VERSION
+        if found is None:
+            raise StorageError(f"{self.url!r} holds no studies.", "Check the path, or run a study first.")
+        if found != SCHEMA_VERSION:
             raise StorageError(
                 f"{self.url!r} has schema version {found}; this diffbbo knows version {SCHEMA_VERSION}.",
                 "It was written by a newer release: upgrade diffbbo.",
             )
+
+    def _version(self, connection: Connection) -> int | None:
+        """The schema version; None for an empty database."""
+        names = sa.inspect(connection).get_table_names()
+        if schema_table.name in names:
+            return int(connection.execute(sa.select(schema_table.c.version)).scalar_one())
+        if names:
+            raise StorageError(f"{self.url!r} is a database, but not one of diffbbo.", "Choose another file.")
+        return None
 
     # ---- writing -----------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from collections.abc import Iterator
@@ -14,11 +15,12 @@ import numpy as np
 
 from . import __version__
 from .backends import Backend, Serial
-from .optimizer import Optimizer
+from .optimizer import Optimizer, best_of
 from .progress import report
-from .storage import RoundRecord, Storage, StudyRecord
+from .schema import RoundRecord, StudyRecord
+from .storage import Storage
 from .task import Task
-from .types import Dataset, ExhaustedError, InputError, SettingsError, row_keys
+from .types import Array, Best, Dataset, ExhaustedError, InputError, SettingsError, row_keys
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,19 @@ class Study:
         self.name = name or f"{task.name}-{optimizer.name}-{optimizer.seed}"
         self.backend = backend or Serial()
         self._told = 0  # rounds this optimizer has been told
-        self._start: tuple[Any, Any] | None = None
+        self._start: tuple[Array, Array] | None = None
+        self._queried = Dataset.empty(task.space.dimension)
+
+    @property
+    def finished(self) -> int:
+        """How many finished rounds are stored."""
+        record = self.storage.study(self.name)
+        return 0 if record is None else sum(not len(entry.open) for entry in self.storage.rounds(record.id))
+
+    @property
+    def best(self) -> Best | None:
+        """The best design found by this study's own queries, start data excluded; None before the first."""
+        return best_of(self._queried, self.task.space, self.task.minimize)
 
     def run(self, rounds: int = 16, batch: int = 100) -> list[RoundSummary]:
         """Go on until `rounds` rounds of `batch` designs are stored, and return them all."""
@@ -86,7 +100,8 @@ class Study:
         record = self._open(batch)
         stored = {entry.number: entry for entry in self.storage.rounds(record.id)}
         self._check_room(rounds, batch)
-        queried = Dataset.empty(self.task.space.dimension)
+        sign = -1 if self.task.minimize else 1
+        self._queried = Dataset.empty(self.task.space.dimension)
         for number in range(1, rounds + 1):
             report("round", (number - 1) / rounds)
             if number not in stored:
@@ -101,9 +116,8 @@ class Study:
             if number > self._told:
                 self.optimizer.tell(entry.x, entry.value)
                 self._told = number
-            sign = -1 if self.task.minimize else 1
-            queried = queried.extended(entry.x, sign * entry.value)
-            yield _summary(entry, queried, sign)
+            self._queried = self._queried.extended(entry.x, sign * entry.value)
+            yield _summary(entry, self._queried, sign)
         report("round", 1.0)
 
     def _evaluate(self, entry: RoundRecord) -> None:
@@ -122,8 +136,8 @@ class Study:
             sign = -1 if self.task.minimize else 1
             self._start = self.optimizer.data.x, sign * self.optimizer.data.y
         start = self.storage.add_dataset(*self._start)
-        settings = {"task": self.task.name, "batch": batch} | self.optimizer.settings()
-        space = self.task.space.to_dict()
+        settings = _as_json({"task": self.task.name, "batch": batch} | self.optimizer.settings())
+        space = _as_json(self.task.space.to_dict())
         record = self.storage.study(self.name)
         if record is None:
             self.storage.add_study(
@@ -159,11 +173,13 @@ class Study:
 def summaries(rounds: list[RoundRecord], minimize: bool) -> list[RoundSummary]:
     """The finished rounds of a stored study in numbers."""
     sign = -1 if minimize else 1
-    queried, found = None, []
+    queried: Dataset | None = None
+    found = []
     for entry in rounds:
         if len(entry.open):
             break
-        queried = (queried or Dataset.empty(entry.x.shape[1])).extended(entry.x, sign * entry.value)
+        queried = Dataset.empty(entry.x.shape[1]) if queried is None else queried
+        queried = queried.extended(entry.x, sign * entry.value)
         found.append(_summary(entry, queried, sign))
     return found
 
@@ -186,7 +202,7 @@ def _summary(entry: RoundRecord, queried: Dataset, sign: int) -> RoundSummary:
         gap=abs(target - batch_max) if target is not None and batch_max is not None else None,
         train_s=info.get("train_s"),
         acquire_s=info.get("acquire_s", info.get("ask_s")),
-        distinct=len({row.tobytes() for row in entry.x}),
+        distinct=len(set(row_keys(entry.x))),
         distinct_drawn=info.get("distinct"),
         failures=int(len(entry.value) - len(measured)),
         fallback=info.get("fallback", 0),
@@ -194,14 +210,20 @@ def _summary(entry: RoundRecord, queried: Dataset, sign: int) -> RoundSummary:
     )
 
 
+def _as_json(value: dict[str, Any]) -> dict[str, Any]:
+    """What a storage gives back of `value`: only that can be compared with it."""
+    same: dict[str, Any] = json.loads(json.dumps(value))
+    return same
+
+
 def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings by dotted names, as JSON would give them back."""
+    """Nested settings by dotted names."""
     flat: dict[str, Any] = {}
     for key, value in settings.items():
         if isinstance(value, dict):
             flat |= _flat(value, f"{prefix}{key}.")
         else:
-            flat[prefix + key] = list(value) if isinstance(value, tuple) else value
+            flat[prefix + key] = value
     return flat
 
 

@@ -136,16 +136,16 @@ class Best:
 
 @dataclass(frozen=True)
 class Batch(Sequence[dict[str, Any]]):
-    """Designs to measure, in order of merit: iterates as dicts.
+    """Designs to measure, in order of merit: iterates as dicts. Two batches of the same designs are equal.
 
     `x` `(n, d)` are the same designs as rows, `member` `(n,)` the ensemble member that drew each (-1: none),
     and `info` says how they came about (weight, epistemic, times, notes, ...).
     """
 
     designs: tuple[dict[str, Any], ...]
-    x: Array
-    member: NDArray[np.intp]
-    info: dict[str, Any] = field(default_factory=dict)
+    x: Array = field(compare=False)
+    member: NDArray[np.intp] = field(compare=False)
+    info: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def __len__(self) -> int:
         return len(self.designs)

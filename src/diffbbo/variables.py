@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,12 +20,14 @@ MAX_INTEGER = 2**53  # a float64 column holds every integer up to here exactly
 
 def finite_number(value: Any) -> float:
     """`value` as a finite float, or ValueError with a reason that completes "value ..."."""
-    if isinstance(value, bool) or (isinstance(value, str) and not value.strip()):
+    if isinstance(value, bool | np.bool_) or (isinstance(value, str) and not value.strip()):
         raise ValueError("is not a number")
     try:
         number = float(value)
     except (TypeError, ValueError):
         raise ValueError("is not a number") from None
+    except OverflowError:
+        raise ValueError("is too large") from None
     if not math.isfinite(number):
         raise ValueError("is not a finite number")
     return number
@@ -101,7 +103,7 @@ class Real(Variable):
                 raise self._reject(f"{side} = {getattr(self, side)!r} {reason}.", "Give a number.") from None
         if self.lower >= self.upper:
             raise self._reject(
-                f"lower = {self.lower:g} is not below upper = {self.upper:g}.", "Swap or widen the bounds."
+                f"lower = {self.lower:.12g} is not below upper = {self.upper:.12g}.", "Swap or widen the bounds."
             )
         if not math.isfinite(self.upper - self.lower):
             raise self._reject("the range overflows.", "Choose narrower bounds.")
@@ -109,8 +111,10 @@ class Real(Variable):
             raise self._reject(f"scale = {self.scale!r} is unknown.", "Use 'linear' or 'log'.")
         if self.scale == "log" and self.lower <= 0:
             raise self._reject(
-                f"a log scale needs lower > 0, not {self.lower:g}.", "Raise lower, or use scale = 'linear'."
+                f"a log scale needs lower > 0, not {self.lower:.12g}.", "Raise lower, or use scale = 'linear'."
             )
+        if self.scale == "log" and len(set(self._log_bounds())) == 1:
+            raise self._reject("the range is too narrow for a log scale.", "Use scale = 'linear'.")
 
     @property
     def levels(self) -> None:
@@ -119,20 +123,26 @@ class Real(Variable):
     def to_unit(self, columns: Array) -> Array:
         """The position of a value between lower (0) and upper (1) on its scale."""
         if self.scale == "log":
-            position = np.log(columns / self.lower) / math.log(self.upper / self.lower)
+            low, high = self._log_bounds()
+            position = (np.log(columns) - low) / (high - low)
         else:
             position = (columns - self.lower) / (self.upper - self.lower)
         return np.asarray(position, dtype=np.float64)
 
     def from_unit(self, u: Array) -> Array:
         if self.scale == "log":
-            return self.snap(self.lower * np.exp(u * math.log(self.upper / self.lower)))
+            low, high = self._log_bounds()
+            return self.snap(np.exp(low + u * (high - low)))
         return self.snap(self.lower + u * (self.upper - self.lower))
+
+    def _log_bounds(self) -> tuple[float, float]:
+        # Not log(upper / lower): that ratio overflows for 1e-300 to 1e300.
+        return math.log(self.lower), math.log(self.upper)
 
     def parse(self, value: Any) -> list[float]:
         number = finite_number(value)
         if not self.lower <= number <= self.upper:
-            raise ValueError(f"is outside its range {self.lower:g} to {self.upper:g}")
+            raise ValueError(f"is outside its range {self.lower:.12g} to {self.upper:.12g}")
         return [number]
 
     def format(self, columns: Array) -> float:
@@ -143,7 +153,7 @@ class Real(Variable):
 
     @property
     def expected(self) -> str:
-        return f"a number between {self.lower:g} and {self.upper:g}"
+        return f"a number between {self.lower:.12g} and {self.upper:.12g}"
 
 
 @dataclass(frozen=True)
@@ -221,15 +231,16 @@ class Categorical(_Indexed):
     def _validate(self) -> None:
         if isinstance(self.values, str) or not isinstance(self.values, Iterable):
             raise self._reject(f"values = {self.values!r} is not a list.", "Write values = ['a', 'b'].")
-        values = tuple(self.values)
+        # A numpy scalar, as from a DataFrame's column, could not be written as JSON.
+        values = tuple(value.item() if isinstance(value, np.generic) else value for value in self.values)
         object.__setattr__(self, "values", values)
         if len(values) < 2:
             raise self._reject(f"{len(values)} value(s) leave nothing to choose.", "List at least two.")
-        texts = [str(value) for value in values]
+        texts = [str(value).strip() for value in values]
         repeated = next((text for text in texts if texts.count(text) > 1), None)
         if repeated is not None:
             raise self._reject(f"the value {repeated!r} is listed twice.", "List each value once.")
-        if any(not text.strip() for text in texts):
+        if "" in texts:
             raise self._reject("an empty value is listed.", "Give every value a name.")
 
     @property
@@ -237,9 +248,12 @@ class Categorical(_Indexed):
         return len(self.values)
 
     def parse(self, value: Any) -> list[float]:
+        # A table read from CSV holds text, so "1" stands for the listed value 1. Text comes first: True == 1.
+        text, texts = str(value).strip(), [str(known).strip() for known in self.values]
+        if text in texts:
+            return [float(texts.index(text))]
         for index, known in enumerate(self.values):
-            # A table read from CSV holds text, so "1" stands for the listed value 1.
-            if value == known or str(value).strip() == str(known):
+            if value == known:
                 return [float(index)]
         raise ValueError(f"is not one of {', '.join(map(str, self.values))}")
 
@@ -283,7 +297,7 @@ class Sequence(_Indexed):
     def parse(self, value: Any) -> list[float]:
         if not isinstance(value, str):
             raise ValueError("is not a text")
-        word = value.strip()
+        word = value if len(value) == self.length else value.strip()  # a space may be a letter
         if len(word) != self.length:
             raise ValueError(f"has {len(word)} letters instead of {self.length}")
         unknown = next((letter for letter in word if letter not in self.alphabet), None)
@@ -307,17 +321,17 @@ def variable_from_dict(entry: Any, position: int, source: str) -> Variable:
     where = f"Variable {position} of {source}"
     if not isinstance(entry, Mapping):
         raise InputError(f"{where} is {entry!r}, not a table.", "Write [[variable]] with name and type.")
-    fields = dict(entry)
-    kind = fields.pop("type", None)
-    if kind not in _TYPES:
+    given = dict(entry)
+    kind = given.pop("type", None)
+    if not isinstance(kind, str) or kind not in _TYPES:
         raise InputError(f"{where} has the unknown type {kind!r}.", f"Use one of {', '.join(_TYPES)}.")
     cls = _TYPES[kind]
-    known = list(cls.__dataclass_fields__)
-    unknown = [key for key in fields if key not in known]
+    known = [field.name for field in fields(cls)]
+    unknown = [key for key in given if key not in known]
     if unknown:
         raise InputError(f"{where} has the unknown key {unknown[0]!r}.", f"A {kind} has {', '.join(known)}.")
     required = [key for key in known if key != "scale"]
-    missing = [key for key in required if key not in fields]
+    missing = [key for key in required if key not in given]
     if missing:
         raise InputError(f"{where} lacks {missing[0]!r}.", f"A {kind} needs {', '.join(required)}.")
-    return cls(**fields)
+    return cls(**given)

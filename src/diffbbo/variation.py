@@ -39,7 +39,8 @@ def mutate(space: Space, x: Array, rng: np.random.Generator, rate: float, step: 
         elif isinstance(variable, Integer):
             jump = step * (variable.upper - variable.lower) * rng.standard_normal(old.shape)
             jump = np.sign(jump) * np.maximum(1.0, np.rint(np.abs(jump)))
-            moved = variable.snap(old + jump)
+            # At a bound a step outwards would be no step.
+            moved = variable.snap(np.where(variable.snap(old + jump) == old, old - jump, old + jump))
         else:
             levels = variable.levels or 1
             moved = (old + rng.integers(1, levels, size=old.shape)) % levels

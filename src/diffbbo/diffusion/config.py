@@ -8,6 +8,7 @@ from ..types import InputError
 
 SAMPLERS = ("euler-maruyama", "dpm-solver++")
 CONDITIONS = ("keep", "zero")
+PREDICTIONS = ("v", "eps")
 
 
 @dataclass(frozen=True)
@@ -18,11 +19,13 @@ class EnsembleConfig:
     hidden: int = 128
     layers: int = 3
     time_features: int = 8  # sine/cosine pairs of t; 0: t itself
+    residual: bool = True  # hidden layers add to what they get
+    predict: str = "v"  # what the network's output is: v = alpha eps - sigma x_0, or eps itself
     condition: str = "keep"  # "no condition" is a channel of its own, or ("zero") y = 0
     beta_min: float = 0.1
     beta_max: float = 20.0
     # training
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
     batch: int = 256
     epochs: int = 1000
     max_steps: int = 2000  # whichever of the two is reached first
@@ -48,6 +51,7 @@ class EnsembleConfig:
         self._demand("ema", 0 <= self.ema < 1, "from 0 to below 1")
         self._demand("gamma", self.gamma >= 0, "0 or more")
         self._demand("sampler", self.sampler in SAMPLERS, f"one of {', '.join(SAMPLERS)}")
+        self._demand("predict", self.predict in PREDICTIONS, f"one of {', '.join(PREDICTIONS)}")
         self._demand("condition", self.condition in CONDITIONS, f"one of {', '.join(CONDITIONS)}")
 
     def _demand(self, name: str, fine: bool, wanted: str) -> None:

@@ -15,7 +15,7 @@ from .config import EnsembleConfig
 from .loss import Noise
 from .network import Network
 from .sampling import Denoiser, dpm_solver, euler_maruyama, guided
-from .sde import T_MIN, VPSDE
+from .sde import T_MIN
 from .training import Fitted
 from .training import fit as fit_weights
 
@@ -39,10 +39,9 @@ def fit(z: Array, y: Array, config: EnsembleConfig, seed: int, device: str = "au
     where = resolve_device(device)
     generator = torch.Generator(where).manual_seed(seed)
     network = Network(z.shape[1], config)
-    sde = VPSDE(config.beta_min, config.beta_max)
     features = torch.as_tensor(z, dtype=torch.float32, device=where)
     scores = torch.as_tensor(y, dtype=torch.float32, device=where)
-    return Ensemble(network, sde, fit_weights(network, sde, features, scores, generator), generator)
+    return Ensemble(network, fit_weights(network, features, scores, generator), generator)
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,6 @@ class Ensemble:
     """A trained p(x given y). Its generator moves on with every draw."""
 
     network: Network
-    sde: VPSDE
     fitted: Fitted
     generator: torch.Generator
 
@@ -95,8 +93,8 @@ class Ensemble:
         x = torch.randn(shape, generator=self.generator, device=y.device)
         steps = self.config.sampling_steps
         if self.config.sampler == "euler-maruyama":
-            return euler_maruyama(self.denoiser(y), self.sde, x, steps, self.generator)
-        return dpm_solver(self.denoiser(y), self.sde, x, steps)
+            return euler_maruyama(self.denoiser(y), self.network.sde, x, steps, self.generator)
+        return dpm_solver(self.denoiser(y), self.network.sde, x, steps)
 
     @torch.no_grad()
     def evidence(self, z: Array, y: float, levels: int = 64) -> Array:
@@ -106,15 +104,15 @@ class Ensemble:
         losses: -log p(x) = integral of |eps - eps_theta|^2 d lambda + a constant (Kingma et al. 2021). Every design
         is judged through the same noise at the same `levels`, even in lambda; the members' mean is taken.
         """
-        device, members = self.generator.device, self.config.members
+        device, members, sde = self.generator.device, self.config.members, self.network.sde
         x0 = torch.as_tensor(z, dtype=torch.float32, device=device)
-        ends = self.sde.half_log_snr(torch.tensor([1.0, T_MIN], dtype=torch.float64, device=device))
-        times = self.sde.time_of(torch.linspace(float(ends[0]), float(ends[1]), levels, dtype=torch.float64))
+        ends = sde.half_log_snr(torch.tensor([1.0, T_MIN], dtype=torch.float64, device=device))
+        times = sde.time_of(torch.linspace(float(ends[0]), float(ends[1]), levels, dtype=torch.float64))
         noise = Noise.draw((members, levels, x0.shape[1]), 0.0, self.generator)
         gain = torch.zeros(len(x0), device=device)
         for level, t in enumerate(times.to(device)):
             eps = noise.eps[:, level : level + 1]  # (M, 1, f), shared by all designs
-            x_t = self.sde.alpha(t).float() * x0 + self.sde.sigma(t).float() * eps
+            x_t = sde.alpha(t).float() * x0 + sde.sigma(t).float() * eps
             time = torch.full((*x_t.shape[:2], 1), float(t), device=device)
             losses = [
                 (eps - self.network(self.fitted.weights, x_t, time, torch.full_like(time, y), keep))

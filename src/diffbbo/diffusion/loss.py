@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .network import Network, Weights
-from .sde import T_MIN, VPSDE
+from .sde import T_MIN
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,9 @@ class Noise:
         return cls(t, eps, keep.to(eps.dtype))
 
 
-def denoising_loss(network: Network, sde: VPSDE, weights: Weights, x0: Tensor, y: Tensor, noise: Noise) -> Tensor:
+def denoising_loss(network: Network, weights: Weights, x0: Tensor, y: Tensor, noise: Noise) -> Tensor:
     """E |eps - eps_theta(x_t, t, y or none)|^2 with w(t) = 1, as a mean over features; `(M,)`."""
+    sde = network.sde
     x_t = sde.alpha(noise.t) * x0 + sde.sigma(noise.t) * noise.eps
     error = noise.eps - network(weights, x_t, noise.t, y, noise.keep)
     return error.square().mean(dim=(1, 2))

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .config import EnsembleConfig
+from .sde import VPSDE
 
 Weights = list[Tensor]  # [W_1 (M, in, out), b_1 (M, 1, out), W_2, ...]
 
@@ -17,12 +18,19 @@ Weights = list[Tensor]  # [W_1 (M, in, out), b_1 (M, 1, out), W_2, ...]
 class Network:
     """A multilayer perceptron with SiLU; x, t and y are concatenated at its input (as in DDOM).
 
+    With `residual` its hidden layers add to what they get, and with `predict="v"` it is asked only for what a
+    linear guess leaves over: both make short trainings far better (docs/decisions.md); the paper has neither.
+
     The class holds the shape only. Its weights are a plain list, so that averages and snapshots of them are
     evaluated by the same function.
     """
 
     features: int
     config: EnsembleConfig
+
+    @property
+    def sde(self) -> VPSDE:
+        return VPSDE(self.config.beta_min, self.config.beta_max)
 
     @property
     def sizes(self) -> list[int]:
@@ -46,11 +54,18 @@ class Network:
         # (1 - lambda) y + lambda * none: y is masked, and with "keep" the mask itself is told as well.
         condition = [y * keep, keep] if self.config.condition == "keep" else [y * keep]
         h = torch.cat([x, self._time(t), *condition], dim=-1)
+        last = len(weights) - 2
         for layer in range(0, len(weights), 2):
+            before = h
             if layer:
                 h = torch.nn.functional.silu(h)
             h = torch.baddbmm(weights[layer + 1], h, weights[layer])
-        return h
+            if self.config.residual and 0 < layer < last:
+                h = h + before
+        if self.config.predict == "eps":
+            return h
+        # x_t = alpha x_0 + sigma eps and v = alpha eps - sigma x_0 give eps = sigma x_t + alpha v.
+        return self.sde.sigma(t) * x + self.sde.alpha(t) * h
 
     def _time(self, t: Tensor) -> Tensor:
         if not self.config.time_features:

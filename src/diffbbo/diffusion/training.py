@@ -13,7 +13,6 @@ from ..progress import report
 from .config import EnsembleConfig
 from .loss import Noise, denoising_loss
 from .network import Network, Weights
-from .sde import VPSDE
 
 VALIDATION_DRAWS = 4096  # (row, noise) pairs per look at the validation set: enough to rank snapshots
 
@@ -42,21 +41,20 @@ class Trainer:
     """Weights in training: one Adam over the sum of the member losses equals M separate trainings."""
 
     network: Network
-    sde: VPSDE
     weights: Weights
     average: Weights
     adam: torch.optim.Adam
 
     @classmethod
-    def start(cls, network: Network, sde: VPSDE, weights: Weights) -> Trainer:
+    def start(cls, network: Network, weights: Weights) -> Trainer:
         weights = [w.clone().requires_grad_() for w in weights]
         adam = torch.optim.Adam(weights, lr=network.config.learning_rate, fused=True,
                                 capturable=weights[0].is_cuda)  # fmt: skip
-        return cls(network, sde, weights, [torch.zeros_like(w) for w in weights], adam)
+        return cls(network, weights, [torch.zeros_like(w) for w in weights], adam)
 
     def step(self, batch: Minibatch) -> None:
         self.adam.zero_grad()
-        loss = denoising_loss(self.network, self.sde, self.weights, batch.x0, batch.y, batch.noise).sum()
+        loss = denoising_loss(self.network, self.weights, batch.x0, batch.y, batch.noise).sum()
         loss.backward()  # type: ignore[no-untyped-call]
         self.adam.step()
         with torch.no_grad():
@@ -68,7 +66,7 @@ class Trainer:
         return [w / bias for w in self.average]
 
 
-def fit(network: Network, sde: VPSDE, z: Tensor, y: Tensor, generator: torch.Generator) -> Fitted:
+def fit(network: Network, z: Tensor, y: Tensor, generator: torch.Generator) -> Fitted:
     """Train on features `z` `(n, f)` and standardised scores `y` `(n,)`."""
     config = network.config
     train, held = _split(len(z), config, generator)
@@ -86,7 +84,7 @@ def fit(network: Network, sde: VPSDE, z: Tensor, y: Tensor, generator: torch.Gen
     shuffled = torch.rand(held.shape, generator=generator, device=z.device).argsort(dim=1)
     judge = draw(held.gather(1, shuffled))  # shuffled: the times are stratified along the batch
 
-    trainer = Trainer.start(network, sde, network.init(generator))
+    trainer = Trainer.start(network, network.init(generator))
     shape = (config.members, config.batch)
 
     def step() -> None:
@@ -106,7 +104,7 @@ def fit(network: Network, sde: VPSDE, z: Tensor, y: Tensor, generator: torch.Gen
         done = until
         with torch.no_grad():
             current = trainer.averaged(done)
-            loss = denoising_loss(network, sde, current, judge.x0, judge.y, judge.noise)
+            loss = denoising_loss(network, current, judge.x0, judge.y, judge.noise)
             # A member that has stopped keeps its snapshot whatever its weights do after.
             running = stale < config.patience
             better = running & (loss < best_loss)
