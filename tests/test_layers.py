@@ -14,7 +14,7 @@ SRC = Path(__file__).parents[1] / "src" / "diffbbo"
 LAYERS = [
     ["__init__"],
     ["types", "progress"],
-    ["variables", "schema"],
+    ["variables", "schema", "statistics"],
     ["spaces"],
     ["encoding", "variation"],
     ["diffusion"],
@@ -27,6 +27,7 @@ LAYERS = [
     ["report"],
     ["terminal"],
     ["cli"],
+    ["__main__"],
 ]
 LAYER = {name: level for level, names in enumerate(LAYERS) for name in names}
 

@@ -307,9 +307,9 @@ def test_what_was_told_cannot_be_changed_from_outside() -> None:
         pytest.param([[1.0]], [1.0, 2.0], ["1 designs but 2 values"], id="a value too many"),
         pytest.param([[1.0], [2.0]], [0.0, math.inf], ["Value 2 is inf", "NaN"], id="inf"),
         pytest.param([[1.0]], [-math.inf], ["Value 1 is -inf", "NaN"], id="minus inf"),
-        pytest.param([[1.0]], ["high"], ["'high'", "not all numbers", "NaN"], id="text"),
-        pytest.param([[1.0]], [10**400], ["not all numbers"], id="beyond float64"),
-        pytest.param([[1.0]], [{}], ["not all numbers"], id="a dict"),
+        pytest.param([[1.0]], ["high"], ["'high' is not a number", "NaN"], id="text"),
+        pytest.param([[1.0]], [10**400], ["is not a number"], id="beyond float64"),
+        pytest.param([[1.0]], [{}], ["{} is not a number"], id="a dict"),
         pytest.param([[11.0]], [1.0], ["Row 1, column 'x': 11"], id="a design outside the space"),
     ],
 )

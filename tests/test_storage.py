@@ -166,6 +166,13 @@ def test_export_holds_every_design_with_its_result(tmp_path: Path, suffix: str) 
     assert frame["t"].tolist() == [d["t"] for d in designs] and frame["dna"].tolist() == [d["dna"] for d in designs]
 
 
+def test_export_of_an_unknown_study_names_the_nearest(tmp_path: Path) -> None:
+    with Storage(tmp_path / "a.db") as storage:
+        add_study(storage, "tfbind8-random-0")
+        with pytest.raises(InputError, match="Did you mean 'tfbind8-random-0'"):
+            export(storage, tmp_path / "out.csv", "tfbind8-random-1")
+
+
 def test_export_to_an_unknown_format(tmp_path: Path) -> None:
     with Storage(tmp_path / "a.db") as storage, pytest.raises(InputError, match=r"\.csv or \.parquet"):
         export(storage, tmp_path / "out.xlsx")

@@ -150,7 +150,7 @@ def test_a_function_task_with_measurements() -> None:
     [
         pytest.param(([[0, 0]], [1, 2]), "1 start designs but 2 values", id="a value too many"),
         pytest.param(([[9, 0]], [1]), "Row 1, column 'x': 9 ", id="a design outside the space"),
-        pytest.param(([[0, 0]], ["high"]), "not all numbers", id="text"),
+        pytest.param(([[0, 0]], ["high"]), "'high' is not a number", id="text"),
     ],
 )
 def test_bad_start_data_are_refused(start: Any, told: str) -> None:

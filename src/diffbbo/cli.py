@@ -277,7 +277,3 @@ def _optimizer(method: str, space: Space, seed: int, minimize: bool, preset: str
     made = make_optimizer(method, space, seed=seed, minimize=minimize, **settings)
     made.settings()  # a device that is not there is refused before anything is stored
     return made
-
-
-if __name__ == "__main__":
-    main()

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .registry import find, make_optimizer, make_task, methods, tasks
+from .statistics import bootstrap
 from .storage import Storage
 from .study import RoundSummary, Study
 from .types import Array, DiffBBOError
@@ -119,7 +120,7 @@ def _standing(task: str, method: str, results: list[CellResult]) -> Standing:
     share = [e.distinct / r.batch for r in complete for e in r.rounds]
     error = "; ".join(dict.fromkeys(f"seed {r.cell.seed}: {r.error}" for r in results if r.error))
     return Standing(
-        task, method, len(complete), _mean(final), bootstrap(final), _mean(area), bootstrap(area),
+        task, method, len(complete), _mean(final), _interval(final), _mean(area), _interval(area),
         float(np.mean(share)) if share else float("nan"), 0, error,
     )  # fmt: skip
 
@@ -128,11 +129,6 @@ def _mean(values: Array) -> float:
     return float(np.mean(values)) if len(values) else float("nan")
 
 
-def bootstrap(values: Array, level: float = 0.95, draws: int = 10_000) -> tuple[float, float]:
-    """A percentile bootstrap interval of the mean; the value itself twice for fewer than two values."""
-    if len(values) < 2:
-        return _mean(values), _mean(values)
-    rng = np.random.default_rng(0)
-    means = rng.choice(values, size=(draws, len(values))).mean(axis=1)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+def _interval(values: Array) -> tuple[float, float]:
+    low, high = bootstrap(values)
     return float(low), float(high)

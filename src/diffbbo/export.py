@@ -6,6 +6,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
+from .registry import find
 from .spaces import Space
 from .storage import Storage
 from .types import InputError, need
@@ -39,9 +40,8 @@ def export(storage: Storage, path: str | Path, name: str | None = None) -> int:
 def designs(storage: Storage, name: str | None = None) -> list[dict[str, Any]]:
     """The same table as a list of dicts."""
     rows: list[dict[str, Any]] = []
-    for record in storage.studies():
-        if name is not None and record.name != name:
-            continue
+    records = {record.name: record for record in storage.studies()}
+    for record in records.values() if name is None else [find("study", name, records)]:
         space = Space.from_dict(record.space)
         head = {"study": record.name, "task": record.task, "method": record.method, "seed": record.seed}
         for entry in storage.rounds(record.id):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +75,8 @@ def _read_table(path: str | Path) -> tuple[list[str], list[list[str]]]:
         raise InputError(f"{path} is empty.", "It needs at least a header line with the columns' names.")
     first = text.lstrip().partition("\n")[0]
     delimiter = max(DELIMITERS, key=first.count)
-    lines = [line for line in csv.reader(text.splitlines(), delimiter=delimiter) if any(map(str.strip, line))]
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
+    lines = [line for line in reader if any(map(str.strip, line))]
     header = [name.strip() for name in lines[0]]
     repeated = next((name for name in header if name and header.count(name) > 1), None)
     if repeated is not None:

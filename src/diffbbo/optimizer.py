@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .spaces import Space
-from .types import Array, Batch, Best, Dataset, ExhaustedError, InputError, row_keys
+from .types import Array, Batch, Best, Dataset, ExhaustedError, InputError, as_numbers, row_keys
 
 log = logging.getLogger("diffbbo")
 
@@ -62,10 +62,7 @@ class Optimizer:
     def tell(self, designs: Any, values: Any) -> None:
         """Add measurements: `values` `(n,)` in the order of `designs`; NaN says that the experiment failed."""
         x = self.space.rows(designs)
-        try:
-            y = np.array(values, dtype=np.float64).reshape(-1)
-        except (TypeError, ValueError, OverflowError):
-            raise InputError(f"The values {values!r} are not all numbers.", "Use NaN for a failure.") from None
+        y = as_numbers(values, "Told values", "Give numbers, and NaN for a failure.").reshape(-1)
         if len(y) != len(x):
             raise InputError(
                 f"{len(x)} designs but {len(y)} values were told.", "Give one value per design, NaN for a failure."
@@ -141,11 +138,10 @@ class Optimizer:
             keys = row_keys(block.x)
             if count == 0:
                 info, notes = dict(block.info), list(block.info.get("notes", ()))
-                info["distinct"] = len(set(keys[:n])) / min(n, len(keys))
-                if info["distinct"] < COLLAPSED:
-                    notes.append(
-                        f"The model has collapsed: {len(set(keys[:n]))} different designs among the first {n} drawn."
-                    )
+                distinct = len(set(keys[:n]))
+                info["distinct"] = distinct / min(n, len(keys))
+                if distinct < COLLAPSED * min(n, self.space.size or n):
+                    notes.append(f"The model has collapsed: {distinct} different designs among the first {n} drawn.")
             for row, key in enumerate(keys):
                 if key in known or len(rows) == n:
                     continue

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .statistics import bootstrap
 from .task import Task
 from .types import Array, InputError, need
 
@@ -16,7 +17,6 @@ OURS, GREY = "#D55E00", "#8C8C8C"
 # Okabe and Ito's colours, which the colour-blind tell apart; without yellow, which white paper swallows.
 COLOURS = ("#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES, MARKERS = ("-", (0, (4, 1.5)), (0, (1, 1.2))), "osD^vP"
-RESAMPLES = 2000
 OPTIMUM = "known optimum"
 STYLE = {
     "font.size": 8, "axes.titlesize": 8.5, "axes.labelsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7,
@@ -145,14 +145,6 @@ def _line(panel: Any, rows: list[dict[str, Any]], style: dict[str, Any]) -> None
     if len(best) > 1:
         low, high = bootstrap(best)
         panel.fill_between(x, low, high, color=style["color"], alpha=0.13, linewidth=0, zorder=style["zorder"] - 0.5)
-
-
-def bootstrap(best: Array, level: float = 0.95) -> tuple[Array, Array]:
-    """The interval of the mean over seeds, per column of `best` `(seeds, points)`, by resampling whole seeds."""
-    rng = np.random.default_rng(0)
-    means = best[rng.integers(len(best), size=(RESAMPLES, len(best)))].mean(axis=1)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return low, high
 
 
 def _near(panel: Any, value: float | None) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -15,6 +14,7 @@ import numpy as np
 
 from .charts import Found, View, charts
 from .logo import sequence_logo
+from .registry import find
 from .schema import StudyRecord
 from .storage import Storage
 from .types import InputError, StorageError, need
@@ -55,12 +55,7 @@ def _chosen(storage: Storage, name: str | None) -> list[StudyRecord]:
         raise StorageError(f"The storage {storage.url!r} holds no study yet.", "Run one first: diffbbo run TASK.")
     if name is None:
         return records
-    names = [record.name for record in records]
-    if name not in names:
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
-        guess = f"Did you mean {near[0]!r}? " if near else ""
-        raise InputError(f"There is no study {name!r} in {storage.url!r}.", f"{guess}Known: {', '.join(names)}.")
-    return [record for record in records if record.name == name]
+    return [find("study", name, {record.name: record for record in records})]
 
 
 # ---- the page --------------------------------------------------------------------------------------------

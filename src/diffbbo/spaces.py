@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .types import Array, Batch, InputError
+from .types import Array, Batch, InputError, as_numbers
 from .variables import (
     MAX_INTEGER,
     Categorical,
@@ -186,13 +186,7 @@ class Space:
                 f"Rows of shape {x.shape} were given; this space needs (n, {self.dimension}).",
                 "Give one row per design, or dicts.",
             )
-        try:
-            x = x.astype(np.float64)
-        except (TypeError, ValueError, OverflowError):
-            wrong = next(value for value in x.ravel().tolist() if not _is_number(value))
-            raise InputError(
-                f"A row contains {wrong!r}, which is not a number.", "Give rows of numbers, or dicts by variable name."
-            ) from None
+        x = as_numbers(x, "Rows", "Give rows of numbers, or dicts by variable name.")
         for variable, where in self.slices():
             part = x[:, where]
             with np.errstate(invalid="ignore"):
@@ -252,14 +246,6 @@ class Space:
                 rest, index = np.divmod(rest, variable.levels or 1)
                 columns.append(index.astype(np.float64) + offset)
         return np.stack(columns[::-1], axis=1)
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return True
 
 
 def _infer(name: str, values: list[Any]) -> Variable:

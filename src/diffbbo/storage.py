@@ -45,7 +45,7 @@ class Storage:
         self.url = _url(url)
         try:
             parsed = make_url(self.url)
-            self.engine = sa.create_engine(parsed, connect_args={"timeout": 60} if _is_sqlite(parsed) else {})
+            self.engine = _engine(parsed)
         except (sa.exc.ArgumentError, ImportError) as error:
             raise StorageError(f"The storage {self.url!r} cannot be opened: {error}.",
                                "Use a URL such as sqlite:///runs.db, and install its driver.") from error  # fmt: skip
@@ -231,6 +231,14 @@ def _url(url: str | Path) -> str:
     """A path becomes a SQLite URL."""
     text = str(url)
     return text if "://" in text else f"sqlite:///{text}"
+
+
+def _engine(url: sa.URL) -> sa.Engine:
+    if not _is_sqlite(url):
+        return sa.create_engine(url)
+    # A file is opened for each transaction and closed after it: nothing lingers, and that is cheap.
+    pool = {} if url.database in (None, "", ":memory:") else {"poolclass": sa.NullPool}
+    return sa.create_engine(url, connect_args={"timeout": 60}, **pool)
 
 
 def _is_sqlite(url: sa.URL) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .spaces import Space
-from .types import Array, DiffBBOError, InputError
+from .types import Array, DiffBBOError, InputError, as_numbers
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,7 @@ class FunctionTask(Task):
         self.function, self.space, self.minimize, self.maximum = function, space, minimize, maximum
         self.name = name or getattr(function, "__name__", "function")  # type: ignore[misc]
         x = space.rows(start[0]) if start else np.empty((0, space.dimension))
-        try:
-            y = np.asarray(start[1] if start else [], dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError("The start values are not all numbers.", "Use NaN for a failure.") from None
+        y = as_numbers(start[1] if start else [], "Start values", "Give numbers, and NaN for a failure.")
         if len(x) != len(y):
             raise InputError(f"{len(x)} start designs but {len(y)} values.", "Give one value per design.")
         self._start = x, y

@@ -61,6 +61,23 @@ def need(module: str, extra: str, purpose: str) -> Any:
         ) from error
 
 
+def as_numbers(values: Any, what: str, remedy: str) -> Array:
+    """`values` as a float64 array, or an error that names the first that is no number."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        wrong = next((value for value in np.array(values, dtype=object).ravel() if not _is_number(value)), values)
+        raise InputError(f"{what}: {wrong!r:.80} is not a number.", remedy) from None
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
 def row_keys(x: Array) -> list[bytes]:
     """One hashable key per row of `x` `(n, d)`; equal designs have equal keys (-0.0 counts as 0.0)."""
     rows = np.ascontiguousarray(x + 0.0)

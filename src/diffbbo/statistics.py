@@ -1,0 +1,20 @@
+"""Intervals for tables and figures, made in one place."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .types import Array
+
+
+def bootstrap(values: Array, level: float = 0.95, draws: int = 10_000) -> tuple[Array, Array]:
+    """The percentile bootstrap interval of the mean over the first axis of `values` `(n, ...)`: low and high `(...)`.
+
+    Whole entries (seeds) are drawn again, with a fixed seed; for fewer than two there is no interval but the mean.
+    """
+    if len(values) < 2:
+        mean = values.mean(axis=0) if len(values) else np.full(values.shape[1:], np.nan)
+        return np.asarray(mean), np.asarray(mean)
+    again = np.random.default_rng(0).integers(len(values), size=(draws, len(values)))
+    low, high = np.quantile(values[again].mean(axis=1), [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return np.asarray(low), np.asarray(high)
