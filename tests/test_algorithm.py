@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -113,6 +114,13 @@ def test_a_collapsed_model_is_noticed(tiny: EnsembleConfig) -> None:
     assert len({design["dna"] for design in batch}) == 10 and not {*words} & {design["dna"] for design in batch}
     if batch.info["distinct"] < 0.5:
         assert any("collapsed" in note for note in batch.info["notes"])
+
+
+def test_a_training_that_explodes_is_told(tiny: EnsembleConfig) -> None:
+    """A learning rate of 1e30 gives infinite weights at once; the batch is still valid, and says so."""
+    batch = told(replace(tiny, learning_rate=1e30), f).ask(4)
+    SQUARE.check(batch.x)
+    assert any("5 of 5 members could not be trained" in note for note in batch.info["notes"])
 
 
 def test_presets_by_hardware() -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, is_dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from .progress import report
 from .spaces import Space
 from .types import Array
 from .uncertainty import Uncertainty, decompose
+
+if TYPE_CHECKING:
+    from .diffusion.ensemble import Ensemble
 
 
 class DiffBBO(Optimizer):
@@ -123,7 +126,7 @@ class DiffBBO(Optimizer):
         k = int(alpha.argmax())
         info = self._info(k, y, alpha, uncertainty) | {
             "train_s": train_s, "steps": ensemble.fitted.steps, "device": self.device,
-            "validation_loss": ensemble.fitted.validation_loss.tolist(),
+            "validation_loss": ensemble.fitted.validation_loss.tolist(), "notes": _training_notes(ensemble),
         }  # fmt: skip
 
         # Line 6: generate designs at y*, a mixture over members, fresh draws, in order of merit.
@@ -160,6 +163,14 @@ class DiffBBO(Optimizer):
                 "aleatoric": uncertainty.aleatoric.tolist(),
             },
         }
+
+
+def _training_notes(ensemble: Ensemble) -> list[str]:
+    """A word about members whose training never gave a finite loss: they draw plain noise."""
+    lost = int((~ensemble.fitted.validation_loss.isfinite()).sum())
+    return (
+        [f"{lost} of {ensemble.config.members} members could not be trained: their loss is not finite."] if lost else []
+    )
 
 
 class DiffBBOPaper(DiffBBO):

@@ -124,11 +124,15 @@ def run(
     backend = Processes(workers, timeout) if workers else Serial(timeout)
     study = Study(problem, optimizer, storage, name, backend)
     before, done = study.finished, []
-    with live_bar(rounds):
-        for entry in study.steps(rounds, batch):
-            done.append(entry)
-            if entry.round > before:
-                say(round_line(entry, rounds))
+    try:
+        with live_bar(rounds):
+            for entry in study.steps(rounds, batch):
+                done.append(entry)
+                if entry.round > before:
+                    say(round_line(entry, rounds))
+    except KeyboardInterrupt:
+        say(f"stopped; all results so far are in {storage}: run the same command again and it goes on")
+        raise typer.Exit(130) from None
     if before >= rounds:
         say(f"study {study.name!r} is complete: {rounds} rounds are stored, nothing was evaluated")
     best = study.best

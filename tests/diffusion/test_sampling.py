@@ -33,10 +33,12 @@ def draw(sampler: str, denoiser: Denoiser, features: int, steps: int, n: int = N
     x = torch.randn((n, features), generator=generator, dtype=torch.float64)
     if sampler == "euler-maruyama":
         return euler_maruyama(denoiser, sde, x, steps, generator)
-    return dpm_solver(denoiser, sde, x, steps)
+    return dpm_solver(denoiser, sde, x, steps, generator if sampler == "dpm-solver++" else None)
 
 
-@pytest.mark.parametrize(("sampler", "steps"), [("euler-maruyama", 1000), ("dpm-solver++", 30)])
+@pytest.mark.parametrize(
+    ("sampler", "steps"), [("euler-maruyama", 1000), ("dpm-solver++", 30), ("dpm-solver++ ode", 30)]
+)
 @pytest.mark.parametrize("y", [-1.0, 2.0])
 def test_conditional_mean_and_variance_of_a_gaussian(sampler: str, steps: int, y: float) -> None:
     """p(x | y) = N(a y, s^2) with a = (1, -2), s = 0.5.
@@ -127,7 +129,7 @@ def test_thirty_fast_steps_equal_a_thousand_of_the_papers() -> None:
         return float(torch.cdist(x, MODES).min(dim=1).values.square().mean().sqrt()) / (WIDTH * math.sqrt(2))
 
     floor = max(energy_distance(exact(), exact()) for _ in range(20))
-    for sampler, steps in (("euler-maruyama", 1000), ("dpm-solver++", 30)):
+    for sampler, steps in (("euler-maruyama", 1000), ("dpm-solver++", 30), ("dpm-solver++ ode", 30)):
         x = draw(sampler, mixture, 2, steps, n)
         assert energy_distance(x, exact()) < 2 * floor, sampler
         assert abs(spread(x) - 1) < 0.06, sampler

@@ -91,10 +91,8 @@ class Ensemble:
     def _draw(self, y: Tensor) -> Tensor:
         shape = (*y.shape[:2], self.network.features)
         x = torch.randn(shape, generator=self.generator, device=y.device)
-        steps = self.config.sampling_steps
-        if self.config.sampler == "euler-maruyama":
-            return euler_maruyama(self.denoiser(y), self.network.sde, x, steps, self.generator)
-        return dpm_solver(self.denoiser(y), self.network.sde, x, steps)
+        sampler = euler_maruyama if self.config.sampler == "euler-maruyama" else dpm_solver
+        return sampler(self.denoiser(y), self.network.sde, x, self.config.sampling_steps, self.generator)
 
     @torch.no_grad()
     def evidence(self, z: Array, y: float, levels: int = 64) -> Array:

@@ -67,13 +67,20 @@ def euler_maruyama(denoiser: Denoiser, sde: VPSDE, x: Tensor, steps: int, genera
     return x
 
 
-def dpm_solver(denoiser: Denoiser, sde: VPSDE, x: Tensor, steps: int) -> Tensor:
-    """DPM-Solver++(2M) (Lu et al. 2022): the probability-flow ODE, second order, one evaluation a step.
+def dpm_solver(
+    denoiser: Denoiser, sde: VPSDE, x: Tensor, steps: int, generator: torch.Generator | None = None
+) -> Tensor:
+    """DPM-Solver++(2M) (Lu et al. 2022), second order with one evaluation a step, from noise `x` at t = 1.
 
-    Steps are even in lambda = log(alpha / sigma). With D the prediction of x_0 and h the step in lambda,
-    x' = sigma'/sigma x - alpha' (e^-h - 1) D, where D is extrapolated from this and the last step.
+    Without a generator it solves the probability-flow ODE (eta = 0), with one the reverse SDE (eta = 1), whose fresh
+    noise also mends the errors of a trained network. Steps are even in lambda = log(alpha / sigma). With D the
+    prediction of x_0, extrapolated from this and the last step, and h the step in lambda,
+
+        x' = sigma'/sigma e^(-eta h) x + alpha' (1 - e^(-(1 + eta) h)) D + sigma' sqrt(1 - e^(-2 eta h)) noise.
+
     The last value is D itself: the little noise left at T_MIN is taken off.
     """
+    eta = 0.0 if generator is None else 1.0
     grid = sde.grid(steps, "snr", x.device)
     alpha, sigma, lam = sde.alpha(grid), sde.sigma(grid), sde.half_log_snr(grid)
     previous: Tensor | None = None
@@ -85,6 +92,10 @@ def dpm_solver(denoiser: Denoiser, sde: VPSDE, x: Tensor, steps: int) -> Tensor:
         else:
             ratio = (lam[i] - lam[i - 1]) / h
             direction = clean + (clean - previous) / (2 * ratio).to(x)
-        x = (sigma[i + 1] / sigma[i]).to(x) * x - (alpha[i + 1] * torch.expm1(-h)).to(x) * direction
+        keep = sigma[i + 1] / sigma[i] * torch.exp(-eta * h)
+        x = keep.to(x) * x - (alpha[i + 1] * torch.expm1(-(1 + eta) * h)).to(x) * direction
+        if generator is not None:
+            noise = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
+            x = x + (sigma[i + 1] * torch.sqrt(-torch.expm1(-2 * h))).to(x) * noise
         previous = clean
     return (x - sigma[-1].to(x) * denoiser(x, grid[-1])) / alpha[-1].to(x)
