@@ -33,15 +33,16 @@ def main(storage: str) -> None:
         space, x, y = ring()
         points = told.scatter(*x.T, c=y, s=5, cmap="viridis")
         figure.colorbar(points, ax=told, label="score", fraction=0.05)
-        told.set_title("designs tried, and their scores")
+        told.set_title("designs tried")
         drawn.scatter(*x.T, color="#DDDDDD", s=3)
         for w, colour in COLOURS.items():
             opt = db.DiffBBO(space, seed=0, acquisition=db.FixedWeight(w), preset="fast", device="cpu")
             opt.tell(x, y)
             batch = opt.ask(60)
-            drawn.scatter(*batch.x.T, color=colour, s=7, label=f"{w:g}")
-            drawn.axhline(batch.info["target"], color=colour, linewidth=0.7, linestyle=(0, (4, 2)))
-        drawn.legend(title="aimed at w =", loc="center", markerscale=1.6, handletextpad=0.1)
+            drawn.scatter(*batch.x.T, color=colour, s=7)
+            target = batch.info["target"]
+            drawn.axhline(target, color=colour, linewidth=0.7, linestyle=(0, (4, 2)))
+            drawn.text(0, target - 0.04, f"aimed at w = {w:g}", color=colour, ha="center", va="top", fontsize=7)
         drawn.set_title("what the ensemble draws")
         for panel in (told, drawn):
             panel.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), aspect="equal", xticks=[], yticks=[])
@@ -56,7 +57,7 @@ def main(storage: str) -> None:
         run.plot([s.round for s in done], [s.best for s in done], "o-", color=OURS, markersize=4, label="best so far")
         run.axhline(start.max(), color="#666666", linestyle=(0, (4, 2)), linewidth=0.9, label="best of the start data")
         run.set(title=f"{record.task}: {len(rounds)} rounds of {len(rounds[0].ids)}", xlabel="round", ylabel="binding")
-        run.legend(loc="lower right")
+        run.legend(loc="lower right", frameon=True, framealpha=0.95, edgecolor="none")
         figure.savefig(Path(__file__).with_name("overview.png"), dpi=200)
 
 
