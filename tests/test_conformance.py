@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 
-from diffbbo import EnsembleConfig, make_task
+from diffbbo import EnsembleConfig
 from diffbbo.algorithm import DiffBBO
 from diffbbo.optimizer import Optimizer
 from diffbbo.registry import methods, tasks
@@ -15,13 +13,12 @@ from diffbbo.testing import check_optimizer, check_task
 
 @pytest.mark.parametrize("name", methods())
 def test_optimizer(name: str, tiny: EnsembleConfig) -> None:
-    cls = methods()[name]
-    check_optimizer(partial(cls, config=tiny, device="cpu") if issubclass(cls, DiffBBO) else cls)
+    check_optimizer(name, **({"config": tiny, "device": "cpu"} if issubclass(methods()[name], DiffBBO) else {}))
 
 
 @pytest.mark.parametrize("name", tasks())
 def test_task(name: str) -> None:
-    check_task(make_task(name))
+    check_task(name)
 
 
 def test_the_suite_notices_a_repeating_optimizer() -> None:

@@ -10,7 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diffbbo import Categorical, EnsembleConfig, FunctionTask, Processes, Real, Space, Storage, Study, make_optimizer
+from diffbbo import (
+    Categorical,
+    EnsembleConfig,
+    FunctionTask,
+    Integer,
+    Processes,
+    Real,
+    Space,
+    Storage,
+    Study,
+    make_optimizer,
+)
 from diffbbo.export import designs
 from diffbbo.study import summaries
 from diffbbo.types import ExhaustedError, InputError, SettingsError
@@ -97,6 +108,19 @@ def test_failures_are_stored_told_and_never_asked_again(tmp_path: Path) -> None:
         1: "ok", 2: "error", 3: "failed", 8: "ok", 9: "ok", 10: "ok"
     }  # fmt: skip
     assert sum(s.failures for s in summaries(mine.storage.rounds(1), minimize=False)) == 4
+
+
+def test_an_oracle_that_hangs_or_kills_its_process_loses_only_that_design(tmp_path: Path) -> None:
+    """All eight designs of a space through two workers: the study goes on to its end, and remembers who failed how."""
+    space = Space((Integer("x", 1, 8),))
+    problem = FunctionTask(difficult, space, name="difficult")
+    mine = Study(problem, make_optimizer("random", space), tmp_path / "a.db", backend=Processes(2, timeout=3))
+    mine.run(rounds=2, batch=4)
+    rows = {row["x"]: (row["status"], row["value"]) for row in designs(mine.storage)}
+    failed = {2: "error", 3: "failed", 4: "timeout", 5: "died", 6: "died", 7: "failed"}
+    assert rows == {1: ("ok", 1.0), 8: ("ok", 64.0)} | {x: (status, None) for x, status in failed.items()}
+    assert mine.best is not None and mine.best.value == 64.0
+    assert int(mine.optimizer.data.failed.sum()) == 6
 
 
 def test_a_round_of_failures_alone_has_no_numbers(tmp_path: Path) -> None:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
+import time
+import weakref
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,6 +38,7 @@ from .schema import (
 )
 from .types import Array, StorageError
 
+PATIENCE = 60  # seconds to wait for another writer of the same file
 SQLITE_HEADER = b"SQLite format 3\x00"
 
 
@@ -45,13 +49,14 @@ class Storage:
         self.url = _url(url)
         try:
             parsed = make_url(self.url)
-            self.engine = _engine(parsed)
+            self.engine = sa.create_engine(parsed, connect_args={"timeout": PATIENCE} if _is_sqlite(parsed) else {})
         except (sa.exc.ArgumentError, ImportError) as error:
             raise StorageError(f"The storage {self.url!r} cannot be opened: {error}.",
                                "Use a URL such as sqlite:///runs.db, and install its driver.") from error  # fmt: skip
         if _is_sqlite(parsed):
             _check_file(parsed.database, create)
             sa.event.listen(self.engine, "connect", _configure_sqlite)
+        weakref.finalize(self, self.engine.dispose)  # whoever forgets to close leaves no open file behind
         self._check_schema(create)
 
     def close(self) -> None:
@@ -233,14 +238,6 @@ def _url(url: str | Path) -> str:
     return text if "://" in text else f"sqlite:///{text}"
 
 
-def _engine(url: sa.URL) -> sa.Engine:
-    if not _is_sqlite(url):
-        return sa.create_engine(url)
-    # A file is opened for each transaction and closed after it: nothing lingers, and that is cheap.
-    pool = {} if url.database in (None, "", ":memory:") else {"poolclass": sa.NullPool}
-    return sa.create_engine(url, connect_args={"timeout": 60}, **pool)
-
-
 def _is_sqlite(url: sa.URL) -> bool:
     return url.get_backend_name() == "sqlite"
 
@@ -271,7 +268,17 @@ def _check_file(path: str | None, create: bool) -> None:
 
 
 def _configure_sqlite(connection: Any, _: Any) -> None:
+    """Write-ahead log, and wait for the disk. Opening may meet another process that opens or closes the same file,
+    for which SQLite has no waiting of its own."""
     cursor = connection.cursor()
+    deadline = time.monotonic() + PATIENCE
     for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
-        cursor.execute(f"PRAGMA {setting}")
+        while True:
+            try:
+                cursor.execute(f"PRAGMA {setting}")
+                break
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
     cursor.close()

@@ -94,7 +94,7 @@ class FunctionTask(Task):
         return self._start
 
     def evaluate(self, x: Array) -> Array:
-        return np.array([float(self.function(design)) for design in self.space.dicts(self.space.check(x))])
+        return np.array([float(self.function(design)) for design in self.space.dicts(self.space.rows(x))])
 
     def card(self) -> Card:
         return Card(self.name, (self.function.__doc__ or "").strip().partition("\n")[0], "user", "", self.space.size,

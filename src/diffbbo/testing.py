@@ -12,11 +12,13 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .optimizer import Optimizer
+from .registry import make_optimizer, make_task
 from .spaces import Space
 from .task import Task
 from .types import Array, ExhaustedError, InputError, row_keys
@@ -46,8 +48,13 @@ def objective(space: Space, x: Array) -> Array:
     return np.asarray(1 - ((u - 0.8) ** 2).mean(axis=1))
 
 
-def check_optimizer(make: Make, *, rows: int = 100, batch: int = 8) -> None:
-    """Check an optimizer class, or any `make(space, seed=..., minimize=...)`, on every kind of space."""
+def check_optimizer(make: Make | str, *, rows: int = 100, batch: int = 8, **settings: Any) -> None:
+    """Check an optimizer on every kind of space, on `rows` told rows and in batches of `batch`.
+
+    `make` is its class, any `make(space, seed=..., minimize=...)`, or a name from `diffbbo methods`; `settings` are
+    passed on to it.
+    """
+    make = partial(make_optimizer, make, **settings) if isinstance(make, str) else partial(make, **settings)
     for name, space in SPACES.items():
         _check_rounds(make, name, space, rows, batch)
     space = SPACES["mixed"]
@@ -156,8 +163,9 @@ def _check_exhaustion(make: Make) -> None:
     raise AssertionError("an exhausted space was asked further")
 
 
-def check_task(task: Task, *, exact: bool = True) -> None:
-    """Check a task. `exact`: the oracle gives the very values of the start data."""
+def check_task(task: Task | str, *, exact: bool = True) -> None:
+    """Check a task, or the one of that name. `exact`: the oracle gives the very values of the start data."""
+    task = make_task(task) if isinstance(task, str) else task
     space = task.space
     x, y = task.start(0)
     space.check(x)
