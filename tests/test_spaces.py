@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -312,7 +313,7 @@ def test_infer_refuses(column: Any, told: list[str]) -> None:
     ],
 )
 def test_a_bad_value_is_named_with_its_row_and_column(change: dict[str, Any], told: list[str]) -> None:
-    for form in (lambda table: table, pd.DataFrame):
+    for form in (list, partial(pd.DataFrame, dtype=object)):
         with pytest.raises(InputError) as caught:
             MIXTURE.rows(form([GOOD, GOOD | change]))
         assert str(caught.value).startswith("Row 2, column ")

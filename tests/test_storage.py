@@ -89,7 +89,7 @@ def test_an_open_reader_does_not_block_the_study(tmp_path: Path) -> None:
     storage.close()
 
 
-def refused(url: object, match: str, **settings: bool) -> None:
+def assert_refused(url: object, match: str, **settings: bool) -> None:
     with pytest.raises(StorageError, match=match) as caught:
         Storage(url, **settings)  # type: ignore[arg-type]
     assert caught.value.remedy
@@ -97,26 +97,26 @@ def refused(url: object, match: str, **settings: bool) -> None:
 
 def test_what_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("yield was 3 %")
-    refused(tmp_path / "notes.txt", "is not a database")
+    assert_refused(tmp_path / "notes.txt", "is not a database")
     assert (tmp_path / "notes.txt").read_text() == "yield was 3 %", "it is left as it was"
-    refused(tmp_path, "is a folder")
-    refused(tmp_path / "notes.txt" / "a.db", "cannot be created")
-    refused("nonsense://host/db", "cannot be opened")
-    refused(tmp_path / "missing.db", "no storage at", create=False)
+    assert_refused(tmp_path, "is a folder")
+    assert_refused(tmp_path / "notes.txt" / "a.db", "cannot be created")
+    assert_refused("nonsense://host/db", "cannot be opened")
+    assert_refused(tmp_path / "missing.db", "no storage at", create=False)
     assert not (tmp_path / "missing.db").exists(), "looking for it does not make it"
 
 
 def test_a_damaged_database(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     path.write_bytes(b"SQLite format 3\x00" + b"garbage" * 1000)
-    refused(path, "failed")
+    assert_refused(path, "failed")
 
 
 def test_somebody_elses_database(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other.db") as connection:
         connection.execute("create table samples (id integer)")
     connection.close()
-    refused(tmp_path / "other.db", "not one of diffbbo")
+    assert_refused(tmp_path / "other.db", "not one of diffbbo")
 
 
 def test_a_schema_from_the_future(tmp_path: Path) -> None:
@@ -124,20 +124,20 @@ def test_a_schema_from_the_future(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "a.db") as connection:
         connection.execute("update diffbbo_schema set version = 99")
     connection.close()
-    refused(tmp_path / "a.db", r"version 99.*knows version 1.*upgrade")
+    assert_refused(tmp_path / "a.db", r"version 99.*knows version 1.*upgrade")
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that refuses new files")
 def test_a_folder_that_cannot_be_written() -> None:
     """/proc refuses new files even to root."""
-    refused("/proc/diffbbo.db", "cannot be created")
+    assert_refused("/proc/diffbbo.db", "cannot be created")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_read_only_folder(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
-        refused(tmp_path / "a.db", "cannot be created")
+        assert_refused(tmp_path / "a.db", "cannot be created")
     finally:
         tmp_path.chmod(0o700)
 
@@ -157,7 +157,7 @@ def test_export_holds_every_design_with_its_result(tmp_path: Path, suffix: str) 
         storage.add_results([(ids[0], Outcome("ok", 1.25, seconds=2.0)), (ids[2], Outcome("error", error="a, b"))])
         assert export(storage, tmp_path / f"out{suffix}") == 3
     path = tmp_path / f"out{suffix}"
-    frame = pd.read_csv(path) if suffix == ".csv" else pd.read_parquet(path)
+    frame = pd.read_csv(path, float_precision="round_trip") if suffix == ".csv" else pd.read_parquet(path)
     assert frame["status"].tolist() == ["ok", "asked", "error"]
     assert frame["value"][0] == 1.25 and frame["value"][1:].isna().all()
     assert frame["error"][2] == "a, b"
