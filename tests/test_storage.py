@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import sqlite3
 from pathlib import Path
@@ -157,13 +158,16 @@ def test_export_holds_every_design_with_its_result(tmp_path: Path, suffix: str) 
         storage.add_results([(ids[0], Outcome("ok", 1.25, seconds=2.0)), (ids[2], Outcome("error", error="a, b"))])
         assert export(storage, tmp_path / f"out{suffix}") == 3
     path = tmp_path / f"out{suffix}"
-    frame = pd.read_csv(path, float_precision="round_trip") if suffix == ".csv" else pd.read_parquet(path)
-    assert frame["status"].tolist() == ["ok", "asked", "error"]
-    assert frame["value"][0] == 1.25 and frame["value"][1:].isna().all()
-    assert frame["error"][2] == "a, b"
+    # pandas rounds a CSV's last digit in some of its versions, so that is read as it stands.
+    csv_rows = csv.DictReader(path.read_text().splitlines()) if suffix == ".csv" else []
+    rows = list(csv_rows) or pd.read_parquet(path).to_dict("records")
+    assert [row["status"] for row in rows] == ["ok", "asked", "error"]
+    assert [str(row["value"]) for row in rows] == ["1.25", *([""] * 2 if suffix == ".csv" else ["nan"] * 2)]
+    assert rows[2]["error"] == "a, b"
     designs = MIXED.dicts(x)
-    assert frame["design.value"].tolist() == [d["value"] for d in designs], "a variable may be called 'value'"
-    assert frame["t"].tolist() == [d["t"] for d in designs] and frame["dna"].tolist() == [d["dna"] for d in designs]
+    assert [int(row["design.value"]) for row in rows] == [d["value"] for d in designs], "a variable called 'value'"
+    assert [float(row["t"]) for row in rows] == [d["t"] for d in designs], "to the last bit"
+    assert [row["dna"] for row in rows] == [d["dna"] for d in designs]
 
 
 def test_export_of_an_unknown_study_names_the_nearest(tmp_path: Path) -> None:
