@@ -89,7 +89,9 @@ def test_every_design_knows_its_member(tiny: EnsembleConfig) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "word"), [(0, "no measured design"), (1, "1 measured"), (5, "5 measured")], ids=["none", "one", "constant"]
+    ("rows", "word"),
+    [(0, "no measured design"), (1, "only 1 measured"), (5, "All 5 measured")],
+    ids=["none", "one", "constant"],
 )
 def test_without_anything_to_learn_the_batch_fills_the_space(
     rows: int, word: str, caplog: pytest.LogCaptureFixture

@@ -140,8 +140,10 @@ class DiffBBO(Optimizer):
 
     def _fill(self, n: int, told: int, rng: np.random.Generator) -> Iterator[Proposal]:
         """Designs that fill the space, while there is nothing to learn from."""
-        why = "no measured design yet" if not told else f"{told} measured design(s) with no difference in value"
-        note = f"There is {why}, so this batch fills the space evenly instead of asking a model."
+        why = "There is no measured design yet"
+        if told:
+            why = "There is only 1 measured design" if told == 1 else f"All {told} measured designs have the same value"
+        note = f"{why}, so this batch fills the space evenly instead of asking a model."
         report("space-filling", 1.0)
         while True:
             yield Proposal(self.space.fill(n, rng), info={"notes": [note]})
