@@ -374,3 +374,13 @@ def test_evolution_climbs() -> None:
             optimizer.tell(batch, [design["word"].count("b") for design in batch])
         assert optimizer.best is not None
         assert optimizer.best.design == {"word": "b" * 12}
+
+
+def test_a_continuous_space_of_three_numbers_comes_to_its_end() -> None:
+    """Between 1 and its second successor lie three float64 numbers: after them the end is said, not waited for."""
+    space = Space([Real("x", 1.0, math.nextafter(math.nextafter(1.0, 2), 2))])
+    optimizer = Random(space)
+    batch = optimizer.ask(3)
+    assert len({design["x"] for design in batch}) == 3
+    with pytest.raises(ExhaustedError, match="Only 0 new designs"):
+        optimizer.ask(1, pending=batch)

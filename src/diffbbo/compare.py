@@ -101,7 +101,7 @@ def standings(results: Sequence[CellResult]) -> list[Standing]:
     """The table of a comparison, best method first within each task; failed methods last, with their error."""
     table: list[Standing] = []
     for task in dict.fromkeys(result.cell.task for result in results):
-        sign = -1 if make_task(task).minimize else 1
+        sign = -1 if tasks()[task].minimize else 1
         entries: list[Standing] = []
         for method in dict.fromkeys(result.cell.method for result in results if result.cell.task == task):
             mine = [r for r in results if r.cell.task == task and r.cell.method == method]

@@ -19,6 +19,7 @@ log = logging.getLogger("diffbbo")
 
 MAX_BLOCKS = 20  # proposals drawn in search of new designs before the fallback takes over
 ENUMERABLE = 2**22  # finite spaces up to this size are listed to find what is left of them
+MAX_TRIES = 10_000  # draws in search of unseen designs, before a space counts as exhausted
 COLLAPSED = 0.5  # a share of distinct designs below this is worth a word
 
 
@@ -171,10 +172,12 @@ class Optimizer:
             free = np.flatnonzero(~taken)
             return self.space.unrank(rng.choice(free, n, replace=n > len(free)).astype(np.int64))
         found: dict[bytes, Array] = {}
-        while len(found) < n:
+        for _ in range(MAX_TRIES):
             x = self.space.sample(2 * n, rng)
             found.update({key: row for key, row in zip(row_keys(x), x, strict=True) if key not in known})
-        return np.stack(list(found.values())[:n])
+            if len(found) >= n:
+                return np.stack(list(found.values())[:n])
+        raise ExhaustedError(f"Only {len(found)} new designs could be found, {n} were asked for.", "Widen the space.")
 
 
 def best_of(data: Dataset, space: Space, minimize: bool) -> Best | None:
