@@ -92,6 +92,7 @@ def fit(network: Network, z: Tensor, y: Tensor, generator: torch.Generator) -> F
         trainer.step(draw(train.gather(1, chosen)))
 
     advance, done = _captured(step, generator)
+    steps = max(steps, done + 1)  # capturing has taken some already
 
     best = [torch.zeros_like(w) for w in trainer.weights]
     best_loss = torch.full((config.members,), math.inf, device=z.device)
