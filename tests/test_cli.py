@@ -98,6 +98,13 @@ def test_compare(diffbbo, tmp_path: Path) -> None:
     assert (tmp_path / "results" / "comparison.svg").read_text().lstrip().startswith("<?xml")
 
 
+def test_compare_without_matplotlib_says_so_before_it_runs(diffbbo, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, _, err = diffbbo("compare", "tfbind8", "--methods", "random", "--out", tmp_path / "results")
+    assert code == 2 and 'pip install "diffbbo[plots]"' in err
+    assert not (tmp_path / "results").exists(), "nothing was run"
+
+
 SPACE = """
 [[variable]]
 name = "temperature"

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from .terminal import live_bar, number, out, round_line, say, show_error, show_notes, show_standings, without_nan
-from .types import DiffBBOError, InputError
+from .types import DiffBBOError, InputError, need
 
 if TYPE_CHECKING:
     from .optimizer import Optimizer
@@ -204,6 +204,7 @@ def compare(
     from .plots import comparison
     from .storage import Storage
 
+    need("matplotlib", "plots", "diffbbo compare")  # better now than after hours of running
     if seeds < 1:
         raise InputError(f"seeds = {seeds}.", "Use at least 1.")
     names = list(registry.methods()) if methods == "all" else [name.strip() for name in methods.split(",")]

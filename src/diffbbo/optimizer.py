@@ -105,8 +105,8 @@ class Optimizer:
         chosen, members, info = self._gather(n, known, rng)
         info["failure_share"] = self.data.failure_share
         info["ask_s"] = time.perf_counter() - started
-        if self.minimize and info.get("target") is not None:
-            info["target"] = -info["target"]
+        if info.get("target") is not None:
+            info["target"] = self._outside(info["target"])
         for note in info["notes"]:
             log.warning("%s", note)
         return Batch(tuple(self.space.dicts(chosen)), chosen, members, info)

@@ -169,10 +169,11 @@ class Storage:
 
     # ---- reading -----------------------------------------------------------------------------------
 
-    def studies(self) -> list[StudyRecord]:
-        """Every study, oldest first."""
+    def studies(self, name: str | None = None) -> list[StudyRecord]:
+        """Every study (or the one of that name), oldest first."""
+        query = sa.select(study_table).order_by(study_table.c.id)
         with self._connect() as connection:
-            rows = connection.execute(sa.select(study_table).order_by(study_table.c.id)).mappings().all()
+            rows = connection.execute(query if name is None else query.filter_by(name=name)).mappings().all()
         return [
             StudyRecord(**{
                 **row, **{key: json.loads(row[key]) for key in ("settings", "space", "environment")}
@@ -181,7 +182,7 @@ class Storage:
         ]  # fmt: skip
 
     def study(self, name: str) -> StudyRecord | None:
-        return next((record for record in self.studies() if record.name == name), None)
+        return next(iter(self.studies(name)), None)
 
     def dataset(self, sha256: str) -> tuple[Array, Array]:
         with self._connect() as connection:

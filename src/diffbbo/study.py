@@ -78,6 +78,11 @@ class Study:
         self._queried = Dataset.empty(task.space.dimension)
 
     @property
+    def _sign(self) -> int:
+        """Inside, everything is maximised; storage holds what the oracle said."""
+        return -1 if self.task.minimize else 1
+
+    @property
     def finished(self) -> int:
         """How many finished rounds are stored."""
         record = self.storage.study(self.name)
@@ -100,7 +105,6 @@ class Study:
         record = self._open(batch)
         stored = {entry.number: entry for entry in self.storage.rounds(record.id)}
         self._check_room(rounds, batch)
-        sign = -1 if self.task.minimize else 1
         self._queried = Dataset.empty(self.task.space.dimension)
         for number in range(1, rounds + 1):
             report("round", (number - 1) / rounds)
@@ -116,8 +120,8 @@ class Study:
             if number > self._told:
                 self.optimizer.tell(entry.x, entry.value)
                 self._told = number
-            self._queried = self._queried.extended(entry.x, sign * entry.value)
-            yield _summary(entry, self._queried, sign)
+            self._queried = self._queried.extended(entry.x, self._sign * entry.value)
+            yield _summary(entry, self._queried, self._sign)
         report("round", 1.0)
 
     def _evaluate(self, entry: RoundRecord) -> None:
@@ -133,8 +137,7 @@ class Study:
         if self._start is None:
             if not len(self.optimizer.data):
                 self.optimizer.tell(*self.task.start(self.optimizer.seed))
-            sign = -1 if self.task.minimize else 1
-            self._start = self.optimizer.data.x, sign * self.optimizer.data.y
+            self._start = self.optimizer.data.x, self._sign * self.optimizer.data.y
         start = self.storage.add_dataset(*self._start)
         settings = _as_json({"task": self.task.name, "batch": batch} | self.optimizer.settings())
         space = _as_json(self.task.space.to_dict())
