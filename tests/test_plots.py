@@ -35,7 +35,7 @@ def lines(monkeypatch) -> dict[str, list]:
             if panel.get_visible():
                 drawn[panel.get_title()] = [(*map(list, line.get_data()), line) for line in panel.lines]
 
-    monkeypatch.setattr(plots, "_save", keep)
+    monkeypatch.setattr(plots, "save_figure", keep)
     return drawn
 
 
@@ -96,12 +96,12 @@ def test_bootstrap_of_the_mean():
 
 
 def test_task_distribution(tmp_path):
-    plots.task_distribution(db.make_task("tfbind8"), tmp_path / "task.png")
+    db.make_task("tfbind8").plot(tmp_path / "task.png")
     assert png_size(tmp_path / "task.png") == (700, 520)
     space = db.Space([db.Real("a", 0, 1)])
     x = space.sample(30, np.random.default_rng(0))
     task = db.FunctionTask(lambda d: d["a"], space, name="mine", start=(x, x[:, 0]), minimize=True, maximum=0.0)
-    plots.task_distribution(task, tmp_path / "mine.svg")
+    task.plot(tmp_path / "mine.svg")
     assert ElementTree.parse(tmp_path / "mine.svg").getroot().tag.endswith("svg")
 
 
@@ -117,7 +117,7 @@ def test_what_cannot_be_drawn_is_said(tmp_path):
         plots.comparison(rows(), tmp_path / "file" / "figure.png")
     empty = db.FunctionTask(lambda d: 0.0, db.Space([db.Real("a", 0, 1)]), name="empty")
     with pytest.raises(InputError, match="no values"):
-        plots.task_distribution(empty, tmp_path / "f.png")
+        empty.plot(tmp_path / "f.png")
 
 
 def test_missing_matplotlib_names_the_extra(monkeypatch, tmp_path):

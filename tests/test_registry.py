@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from diffbbo import InputError, Optimizer, Real, Space, Task, make_optimizer, make_task
-from diffbbo.registry import methods, tasks
+from diffbbo.registry import find_task, methods, tasks
 
 SPACE = Space([Real("x", 0, 1)])
 
@@ -15,7 +15,17 @@ SPACE = Space([Real("x", 0, 1)])
 def test_the_methods_and_tasks_of_this_release_are_there() -> None:
     assert {"diffbbo", "diffbbo-paper", "random", "evolution"} <= set(methods())
     assert next(iter(methods())) == "diffbbo"  # ours first
-    assert "tfbind8" in tasks()
+    assert {
+        "tfbind8",
+        "ackley",
+        "ackley-mixed",
+        "branin",
+        "ehrlich",
+        "hartmann6",
+        "levy",
+        "rastrigin",
+        "rosenbrock",
+    } <= set(tasks())
 
 
 @pytest.mark.parametrize("name", methods())
@@ -66,6 +76,41 @@ def test_an_unknown_name_gets_the_nearest_and_all_known(make: Any, nearest: str)
     assert f"Did you mean {nearest!r}?" in str(caught.value)
     known = tasks() if nearest in tasks() else methods()
     assert str(caught.value).endswith(f"Known: {', '.join(known)}.")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        pytest.param("ackley-60", {"dimension": 60}, id="a number is the dimension"),
+        pytest.param("levy-20:data=0", {"dimension": 20, "data": 0}, id="settings follow a colon"),
+        pytest.param("rosenbrock:dimension=3,data=40", {"dimension": 3, "data": 40}, id="several"),
+        pytest.param("ackley-mixed:data=8", {"data": 8}, id="a dash of its own"),
+    ],
+)
+def test_settings_in_a_name(name: str, settings: dict[str, Any]) -> None:
+    cls, written = find_task(name)
+    assert written == settings
+    made = make_task(name)
+    assert type(made) is cls is type(make_task(cls.name, **settings))
+    assert made.name == make_task(cls.name, **settings).name
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        pytest.param(lambda: make_task("ackly-60"), "no task 'ackly-60'. Did you mean 'ackley'?", id="misspelt"),
+        pytest.param(lambda: make_task("tfbind8-60"), "no task 'tfbind8-60'. Did you mean 'tfbind8'?", id="one size"),
+        pytest.param(lambda: make_task("ackley-x"), "no task 'ackley-x'. Did you mean 'ackley'?", id="no number"),
+        pytest.param(lambda: make_task("ackley-60", dimension=20), "dimension = 20, but the task's name", id="twice"),
+        pytest.param(lambda: make_task("ackley-60:dimension=20"), "a second dimension", id="twice in the name"),
+        pytest.param(lambda: make_task("ackley:cold"), "'cold' in the task name 'ackley:cold' is not", id="no value"),
+        pytest.param(lambda: make_task("ackley:size=3"), "'size'. Check the settings' names", id="unknown setting"),
+    ],
+)
+def test_names_with_settings_that_cannot_be_used(make: Any, told: str) -> None:
+    with pytest.raises(InputError) as caught:
+        make()
+    assert told in str(caught.value)
 
 
 def test_a_name_like_nothing_known_is_not_guessed() -> None:

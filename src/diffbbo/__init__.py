@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .backends import Processes, Serial
     from .diffusion.config import EnsembleConfig
     from .optimizer import Optimizer, Proposal
+    from .own_tasks import CommandTask, TableTask
     from .registry import make_optimizer, make_task
     from .spaces import Space
     from .storage import Storage
@@ -26,6 +27,7 @@ _HOME = {
     "Acquisition": "acquisition",
     "Batch": "types",
     "Categorical": "variables",
+    "CommandTask": "own_tasks",
     "DiffBBO": "algorithm",
     "DiffBBOError": "types",
     "EnsembleConfig": "diffusion.config",
@@ -43,6 +45,7 @@ _HOME = {
     "Space": "spaces",
     "Storage": "storage",
     "Study": "study",
+    "TableTask": "own_tasks",
     "Task": "task",
     "UaE": "acquisition",
     "make_optimizer": "registry",
@@ -52,7 +55,7 @@ __all__ = [  # noqa: RUF022  (grouped by what they are for)
     "Space", "Real", "Integer", "Categorical", "Sequence",
     "DiffBBO", "EnsembleConfig", "Acquisition", "UaE", "FixedWeight", "RandomWeight",
     "Optimizer", "Proposal", "Batch", "make_optimizer",
-    "Task", "FunctionTask", "make_task", "Study", "Storage", "Serial", "Processes",
+    "Task", "FunctionTask", "TableTask", "CommandTask", "make_task", "Study", "Storage", "Serial", "Processes",
     "DiffBBOError", "InputError",
 ]  # fmt: skip
 

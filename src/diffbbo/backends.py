@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from pickle import PicklingError
 from typing import Any, Protocol
 
 import numpy as np
@@ -104,18 +105,20 @@ class _Worker:
     def __init__(self, task: Task) -> None:
         context = multiprocessing.get_context("spawn")  # threads of torch do not survive a fork
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, task), daemon=True)
+        self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self.process.start()
+        theirs.close()
         try:
-            self.process.start()
-        except Exception as error:
+            # Through our own pipe: what is handed over at the start could block for ever if the process dies early.
+            self.pipe.send(task)
+            self.pipe.recv()  # it is up: a time-out counts from here, not from the start of Python
+        except (PicklingError, AttributeError, TypeError) as error:
+            self.kill()
             raise InputError(
                 f"The task cannot be sent to a worker process: {error}.",
                 "Define its function at the top level of a module, or evaluate serially.",
             ) from error
-        theirs.close()
-        try:
-            self.pipe.recv()  # it is up: a time-out counts from here, not from the start of Python
-        except EOFError:
+        except (EOFError, ConnectionError):
             raise DiffBBOError(
                 f"A worker process died while it was starting (exit code {self._exit_code()}).",
                 'In a script, start studies under `if __name__ == "__main__":`.',
@@ -138,7 +141,12 @@ class _Worker:
         self.pipe.close()
 
 
-def _serve(pipe: Connection[Any, Any], task: Task) -> None:
+def default_backend(task: Task, timeout: float | None = None) -> Backend:
+    """One worker process per core where a design takes long, otherwise this process."""
+    return Processes(os.cpu_count() or 1, timeout) if task.costly else Serial(timeout)
+
+
+def _serve(pipe: Connection[Any, Any]) -> None:
     """The worker's side. It ends with its parent, even in the middle of an evaluation."""
 
     def follow_parent() -> None:
@@ -149,6 +157,7 @@ def _serve(pipe: Connection[Any, Any], task: Task) -> None:
 
     threading.Thread(target=follow_parent, daemon=True).start()
     try:
+        task: Task = pipe.recv()
         pipe.send("ready")
         while True:
             pipe.send(_evaluate(task, pipe.recv()[None])[0])

@@ -16,12 +16,16 @@ from .types import DiffBBOError, InputError, need
 if TYPE_CHECKING:
     from .optimizer import Optimizer
     from .spaces import Space
+    from .task import Task
 
 app = typer.Typer(
     help="Find the next designs worth measuring, with an ensemble of conditional diffusion models.",
     no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False,
 )  # fmt: skip
 
+Problem = Annotated[
+    str, typer.Argument(help="A name from `diffbbo tasks`, such as ackley-60, or a problem.toml with a command.")
+]
 Method = Annotated[str, typer.Option(help="A name from `diffbbo methods`.")]
 Preset = Annotated[str, typer.Option(help="Size of network and training: auto, fast or paper.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
@@ -52,26 +56,26 @@ def tasks(as_json: AsJson = False) -> None:
         return
     table = Table("task", "what", "designs", "dim", "start", "max", title="Tasks")
     for c in cards:
-        size = "∞" if c.size is None else f"{c.size:,}"
+        size = "∞" if c.size is None else f"{c.size:,}" if c.size < 1e9 else f"{c.size:.2g}"
         table.add_row(c.name, c.summary, size, str(c.dimension), f"{c.start:,}", number(c.maximum))
     out.print(table)
 
 
 @app.command()
 def task(
-    name: Annotated[str, typer.Argument(help="A name from `diffbbo tasks`.")],
-    plot: Annotated[Path | None, typer.Option(help="Draw the score distribution to this PNG or SVG file.")] = None,
+    name: Problem,
+    plot: Annotated[Path | None, typer.Option(help="Draw its picture to this PNG or SVG file.")] = None,
+    film: Annotated[Path | None, typer.Option(help="Write a film of a robot walking to this GIF file.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """One problem: where it comes from, what is exact about it, and its picture."""
-    from .registry import make_task
-
-    found = make_task(name)
+    found = _problem(name)
     if plot is not None:
-        from .plots import task_distribution
-
-        task_distribution(found, plot)
+        found.plot(plot)
         say(f"wrote {plot}")
+    if film is not None:
+        found.film(film)
+        say(f"wrote {film}")
     if as_json:
         print(json.dumps(found.card().to_dict()))
         return
@@ -101,7 +105,7 @@ def methods(as_json: AsJson = False) -> None:
 
 @app.command()
 def run(
-    task: Annotated[str, typer.Argument(help="A name from `diffbbo tasks`.")],
+    task: Problem,
     method: Method = "diffbbo",
     preset: Preset = "auto",
     rounds: Annotated[int, typer.Option(help="Rounds in all, stored ones included.")] = 16,
@@ -110,18 +114,22 @@ def run(
     storage: Annotated[str, typer.Option(help="URL, or path of an SQLite file.")] = "runs/diffbbo.db",
     name: Annotated[str | None, typer.Option(help="Of the study; default TASK-METHOD-SEED.")] = None,
     device: Device = "auto",
-    workers: Annotated[int, typer.Option(help="Evaluate in this many processes; 0: in this one.")] = 0,
+    workers: Annotated[
+        int | None, typer.Option(help="Evaluate in this many processes; 0: in this one; default: as the task needs.")
+    ] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds per design before it counts as failed.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a study. Run it again and it goes on where it stopped."""
-    from .backends import Processes, Serial
-    from .registry import make_task
+    from .backends import Processes, Serial, default_backend
     from .study import Study
 
-    problem = make_task(task)
+    problem = _problem(task)
     optimizer = _optimizer(method, problem.space, seed, problem.minimize, preset, device)
-    backend = Processes(workers, timeout) if workers else Serial(timeout)
+    if workers is None:
+        backend = default_backend(problem, timeout)
+    else:
+        backend = Processes(workers, timeout) if workers else Serial(timeout)
     study = Study(problem, optimizer, storage, name, backend)
     before, done = study.finished, []
     try:
@@ -262,6 +270,14 @@ def export(
 
 
 # ---- helpers ---------------------------------------------------------------------------------------------
+
+
+def _problem(name: str) -> Task:
+    """The task of that name, or of that file."""
+    from .own_tasks import CommandTask
+    from .registry import make_task
+
+    return CommandTask.from_toml(name) if name.endswith(".toml") else make_task(name)
 
 
 def _settings(method: str, preset: str, device: str) -> dict[str, Any]:

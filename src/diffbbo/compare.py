@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .registry import find, make_optimizer, make_task, methods, tasks
+from .registry import find, find_task, make_optimizer, make_task, methods
 from .statistics import bootstrap
 from .storage import Storage
 from .study import RoundSummary, Study
@@ -48,7 +48,7 @@ class CellResult:
 def grid(task_names: Sequence[str], method_names: Sequence[str], seeds: Sequence[int]) -> list[Cell]:
     """Every combination, seed by seed so that a stopped grid has seen every method; unknown names are refused."""
     for name in task_names:
-        find("task", name, tasks())
+        find_task(name)
     for name in method_names:
         find("method", name, methods())
     return [Cell(task, method, seed) for seed, task, method in product(seeds, task_names, method_names)]
@@ -101,7 +101,7 @@ def standings(results: Sequence[CellResult]) -> list[Standing]:
     """The table of a comparison, best method first within each task; failed methods last, with their error."""
     table: list[Standing] = []
     for task in dict.fromkeys(result.cell.task for result in results):
-        sign = -1 if tasks()[task].minimize else 1
+        sign = -1 if find_task(task)[0].minimize else 1
         entries: list[Standing] = []
         for method in dict.fromkeys(result.cell.method for result in results if result.cell.task == task):
             mine = [r for r in results if r.cell.task == task and r.cell.method == method]

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import csv
-import io
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from .spaces import Space
+from .tables import read_table, result
 from .types import Array, Batch, InputError
-
-FAILED = ("failed", "nan")
-DELIMITERS = ",;\t"
 
 
 @dataclass(frozen=True)
@@ -33,7 +29,7 @@ def read_history(path: str | Path, space: Space, objective: str) -> History:
     A blank result is pending, `failed` or `nan` is a failure; columns that are neither a variable nor the
     objective are ignored.
     """
-    header, rows = _read_table(path)
+    header, rows = read_table(path)
     if objective in space.names:
         raise InputError(f"The objective {objective!r} is also a variable of the space.", "Rename one of them.")
     for needed in [*space.names, objective]:
@@ -44,7 +40,7 @@ def read_history(path: str | Path, space: Space, objective: str) -> History:
             )
     columns = {name: [row[header.index(name)] for row in rows] for name in [*space.names, objective]}
     x = space.rows({name: columns[name] for name in space.names})
-    y = [_result(text, row, objective) for row, text in enumerate(columns[objective], 1)]
+    y = [result(text, row, objective) for row, text in enumerate(columns[objective], 1)]
     told = np.array([value is not None for value in y], dtype=bool)
     values = np.array([value for value in y if value is not None], dtype=np.float64)
     ignored = tuple(name for name in header if name and name not in columns)
@@ -64,46 +60,3 @@ def write_batch(path: str | Path, batch: Batch, space: Space, objective: str) ->
         draft.replace(target)  # whoever reads the file sees all of it or the old one
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error}.", "Choose a folder you can write to.") from error
-
-
-def _read_table(path: str | Path) -> tuple[list[str], list[list[str]]]:
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")  # spreadsheets put a byte order mark in front
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}.", "Check the path; save it as CSV in UTF-8.") from error
-    if not text.strip():
-        raise InputError(f"{path} is empty.", "It needs at least a header line with the columns' names.")
-    first = text.lstrip().partition("\n")[0]
-    delimiter = max(DELIMITERS, key=first.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
-    lines = [line for line in reader if any(map(str.strip, line))]
-    header = [name.strip() for name in lines[0]]
-    repeated = next((name for name in header if name and header.count(name) > 1), None)
-    if repeated is not None:
-        raise InputError(f"{path} has two columns named {repeated!r}.", "Keep one of them.")
-    rows: list[list[str]] = []
-    for number, line in enumerate(lines[1:], 1):
-        if len(line) > len(header):
-            raise InputError(
-                f"Row {number} of {path} has {len(line)} cells, the header {len(header)}.", "Quote texts with commas."
-            )
-        rows.append([cell.strip() for cell in line] + [""] * (len(header) - len(line)))
-    return header, rows
-
-
-def _result(text: str, row: int, objective: str) -> float | None:
-    """A cell of the objective's column: a number, NaN for a failure, None for pending."""
-    if not text:
-        return None
-    if text.lower() in FAILED:
-        return math.nan
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.inf
-    if not math.isfinite(value):
-        raise InputError(
-            f"Row {row}, column {objective!r}: {text!r} is not a finite number.",
-            "Write a number, leave it blank while pending, or write 'failed'.",
-        )
-    return value

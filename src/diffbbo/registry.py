@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import json
 import pkgutil
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
-from inspect import isclass
+from inspect import isclass, signature
 from typing import Any
 
 from .optimizer import Optimizer
@@ -54,9 +55,47 @@ def find(kind: str, name: str, known: dict[str, Any]) -> Any:
     raise InputError(f"There is no {kind} {name!r}.", f"{guess}Known: {', '.join(known)}.")
 
 
+def find_task(name: str) -> tuple[type[Task], dict[str, Any]]:
+    """The class a task's name stands for, and the settings written in it.
+
+    A number is the dimension and a colon begins further settings: `ackley-60` is `ackley` with `dimension=60`,
+    `ackley-60:data=0` has `data=0` too.
+    """
+    known = tasks()
+    head, _, tail = str(name).partition(":")
+    base, _, number = head.rpartition("-")
+    settings: dict[str, Any] = {}
+    if head not in known and base in known and number.isdecimal() and "dimension" in signature(known[base]).parameters:
+        head, settings["dimension"] = base, int(number)
+    cls = find("task", head, known)
+    for part in filter(None, tail.split(",")):
+        key, equals, value = part.partition("=")
+        if not equals or key in settings:
+            raise InputError(
+                f"{part!r} in the task name {name!r} is {'a second ' + key if equals else 'not a setting'}.",
+                f"Write {head}:setting=value,setting=value, each once.",
+            )
+        settings[key] = _value(value)
+    return cls, settings
+
+
+def _value(text: str) -> Any:
+    """A number or true/false written in a name; anything else stays text."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
 def make_task(name: str, **settings: Any) -> Task:
-    """The task of that name; `settings` go to its constructor."""
-    return _make(find("task", name, tasks()), f"task {name!r}", **settings)  # type: ignore[no-any-return]
+    """The task of that name, which may hold settings (see `find_task`); `settings` go to its constructor."""
+    cls, written = find_task(name)
+    twice = sorted(written.keys() & settings.keys())
+    if twice:
+        raise InputError(
+            f"{twice[0]} = {settings[twice[0]]!r}, but the task's name is {name!r}.", "Say it in one of the two places."
+        )
+    return _make(cls, f"task {name!r}", **written, **settings)  # type: ignore[no-any-return]
 
 
 def make_optimizer(name: str, space: Space, *, seed: int = 0, minimize: bool = False, **settings: Any) -> Optimizer:

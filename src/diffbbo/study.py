@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import __version__
-from .backends import Backend, Serial
+from .backends import Backend, default_backend
 from .optimizer import Optimizer, best_of
 from .progress import report
 from .schema import RoundRecord, StudyRecord
@@ -41,6 +41,7 @@ class RoundSummary:
     distinct_drawn: float | None  # share of different designs among the first the model drew
     failures: int
     fallback: int
+    facts: dict[str, float]  # what the task says of the batch beside its values, such as a share of possible designs
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,7 +73,7 @@ class Study:
         self.task, self.optimizer = task, optimizer
         self.storage = storage if isinstance(storage, Storage) else Storage(storage)
         self.name = name or f"{task.name}-{optimizer.name}-{optimizer.seed}"
-        self.backend = backend or Serial()
+        self.backend = backend or default_backend(task)
         self._told = 0  # rounds this optimizer has been told
         self._start: tuple[Array, Array] | None = None
         self._queried = Dataset.empty(task.space.dimension)
@@ -110,7 +111,8 @@ class Study:
             report("round", (number - 1) / rounds)
             if number not in stored:
                 asked = self.optimizer.ask(batch)
-                self.storage.add_round(record.id, number, asked.x, asked.member, asked.info)
+                info = asked.info | {"facts": self.task.facts(asked.x)}
+                self.storage.add_round(record.id, number, asked.x, asked.member, info)
                 # Read back what was written: from here on a fresh and a resumed run are the same.
                 (stored[number],) = self.storage.rounds(record.id, number)
             entry = stored.pop(number)
@@ -209,6 +211,7 @@ def _summary(entry: RoundRecord, queried: Dataset, sign: int) -> RoundSummary:
         distinct_drawn=info.get("distinct"),
         failures=int(len(entry.value) - len(measured)),
         fallback=info.get("fallback", 0),
+        facts=info.get("facts", {}),
         notes=tuple(info.get("notes", ())),
     )
 

@@ -175,12 +175,15 @@ def check_task(task: Task | str, *, exact: bool = True, travels: bool = True) ->
     assert len(x) == len(y) and np.isfinite(y).all(), "start data: every row needs a finite value"
     assert all(np.array_equal(a, b) for a, b in zip(task.start(0), (x, y), strict=True)), "start(0) varies"
 
-    probe = x[:50] if len(x) else space.sample(50, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    probe = x[:50] if len(x) else space.sample(50, rng)
     before = probe.copy()
     values = task.evaluate(probe)
     assert values.shape == (len(probe),), f"evaluate returned shape {values.shape} for {len(probe)} designs"
     assert np.array_equal(probe, before), "evaluate changed its input"
     assert np.array_equal(values[:1], task.evaluate(probe[:1]), equal_nan=True), "a value depends on its batch"
+    anywhere = task.evaluate(space.sample(5, rng))  # designs unlike the start data may fail, but must be answered
+    assert not np.isinf([*values, *anywhere]).any(), "a failed experiment is NaN, never infinite"
     if exact and len(x):
         assert np.array_equal(task.evaluate(x), y), "the oracle disagrees with the start data"
     for bad, what in ((np.full((1, space.dimension), np.nan), "NaN"), (np.zeros((1, space.dimension + 1)), "width")):
@@ -190,10 +193,15 @@ def check_task(task: Task | str, *, exact: bool = True, travels: bool = True) ->
             continue
         raise AssertionError(f"a design with the wrong {what} was evaluated")
 
-    if task.maximum is not None and len(y):
-        assert y.max() <= task.maximum, "the start data hold a value above the known maximum"
+    sign = -1 if task.minimize else 1
+    if task.maximum is not None:
+        seen = np.array([*y, *values])
+        better = sign * seen > sign * task.maximum  # never true of a NaN
+        assert not better.any(), f"the value {seen[better][:1]} is better than the known best, {task.maximum}"
     if task.range is not None:
-        assert task.normalise(list(task.range)).tolist() == [0.0, 1.0], "normalise must map the range to 0 and 1"
+        low, high = task.range
+        assert sign * low < sign * high, f"range = {task.range}: the first must be the worse value"
+        assert task.normalise([low, high]).tolist() == [0.0, 1.0], "normalise must map the range to 0 and 1"
     card = task.card()
     assert card.name == task.name and card.dimension == space.dimension and card.size == space.size
     assert card.start == len(y), f"the card says {card.start} start designs, there are {len(y)}"

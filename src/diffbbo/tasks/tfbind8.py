@@ -21,6 +21,7 @@ class TFBind8(Task):
     maximum = 1.0
     range = (0.0, 1.0)
     chunk = 10_000
+    table: Array
 
     def __init__(self) -> None:
         self.space = Space((Sequence("dna", 8, "ACGT"),))

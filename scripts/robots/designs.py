@@ -1,0 +1,117 @@
+"""Make the table of scored designs of a robot by the published recipe.
+
+    python scripts/robots/designs.py ant weights.safetensors out/ant_designs.npz --seed 0 --workers 7
+
+CMA-ES restarts (step 0.02, at most 250 generations, population 16) from the default design plus Gaussian noise (0.075
+for the ant, 0.1 for D'Kitty), all in the space where every number runs from -1 to 1, until 25,000 designs are scored; the
+first is the default design. Designs are rounded to a thousandth of each range before they are scored, so that the table
+is small and exact. Every restart has a seed of its own, so the number of workers does not change the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import time
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+
+import numpy as np
+from cmaes import CMA
+from safetensors.numpy import load_file
+
+from diffbbo.robots.ant import Ant
+from diffbbo.robots.controller import Controller
+from diffbbo.robots.dkitty import DKitty
+from diffbbo.robots.robot import Robot, Unstable, play
+
+ROBOTS: dict[str, type[Robot]] = {"ant": Ant, "dkitty": DKitty}
+NOISE = {"ant": 0.075, "dkitty": 0.1}
+FAILURE = {"ant": -386.9003601, "dkitty": -880.4584961}  # the lowest published scores
+STEP, GENERATIONS, POPULATION, GRID = 0.02, 250, 16, 1000
+
+
+def score(name: str, grid: np.ndarray, controller: Controller) -> float:
+    kind = ROBOTS[name]
+    try:
+        return play(kind(kind.from_unit(grid / GRID)), controller)
+    except Unstable:
+        return FAILURE[name]
+
+
+def restart(pipe: Connection, name: str, weights: str, seed: int, number: int) -> None:
+    """One restart: sends (grid, score) of every generation, then None."""
+    kind, controller = ROBOTS[name], Controller.from_arrays(load_file(weights))
+    rng = np.random.default_rng([seed, number])
+    golden = 2 * kind.unit(kind.default) - 1
+    begin = golden + NOISE[name] * rng.standard_normal(len(golden))
+    search = CMA(mean=begin, sigma=STEP, seed=int(rng.integers(2**31)), population_size=POPULATION)
+    for _ in range(GENERATIONS):
+        asked = [search.ask() for _ in range(POPULATION)]
+        grids = [np.rint(GRID * np.clip((x + 1) / 2, 0, 1)).astype(np.uint16) for x in asked]
+        scores = [score(name, grid, controller) for grid in grids]
+        pipe.send((np.array(grids), np.array(scores)))
+        search.tell([(x, -y) for x, y in zip(asked, scores, strict=True)])
+        if search.should_stop():
+            break
+    pipe.send(None)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("robot", choices=ROBOTS)
+    parser.add_argument("weights")
+    parser.add_argument("out")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--samples", type=int, default=25_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=1e9)
+    args = parser.parse_args()
+    kind = ROBOTS[args.robot]
+    first = np.rint(GRID * kind.unit(kind.default)).astype(np.uint16)
+    found: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
+    running: dict[Connection, int] = {}
+    context, begun, saved, number, ended = multiprocessing.get_context("spawn"), time.time(), 0.0, 0, False
+
+    def total() -> int:
+        """Designs up to the first restart that is not finished count surely; later ones may be cut off."""
+        return 1 + sum(len(y) for blocks in found.values() for _, y in blocks)
+
+    def save() -> None:
+        ordered = [block for k in sorted(found) for block in found[k]]
+        controller = Controller.from_arrays(load_file(args.weights))
+        x = np.concatenate([first[None], *[x for x, _ in ordered]])[: args.samples]
+        y = np.concatenate([[score(args.robot, first, controller)], *[y for _, y in ordered]])[: args.samples]
+        np.savez_compressed(args.out, grid=x, y=y)
+        low, high = np.percentile(y, [10, 90])
+        facts = {"designs": len(y), "restarts": len(found), "default": y[0], "low": y.min(), "p10": low, "p50": np.median(y),
+                 "p90": high, "high": y.max(), "seconds": round(time.time() - begun, 1)}  # fmt: skip
+        Path(args.out).with_suffix(".json").write_text(json.dumps(facts | {"seed": args.seed}))
+        print(args.robot, json.dumps(facts), flush=True)
+
+    while running or not ended:
+        late = time.time() - begun > 60 * args.minutes
+        ended = ended or late or total() >= args.samples
+        if late:
+            break
+        while not ended and len(running) < args.workers and number * POPULATION * GENERATIONS < args.samples + 4000:
+            ours, theirs = context.Pipe()
+            context.Process(target=restart, args=(theirs, args.robot, args.weights, args.seed, number), daemon=True).start()
+            running[ours], found[number], number = number, [], number + 1
+        for pipe in wait(list(running), timeout=5):
+            block = pipe.recv()  # type: ignore[union-attr]
+            if block is None:
+                del running[pipe]  # type: ignore[arg-type]
+            else:
+                found[running[pipe]].append(block)  # type: ignore[index]
+        if not running:
+            ended = True
+        if time.time() - saved > 40:
+            save()
+            saved = time.time()
+    save()
+
+
+if __name__ == "__main__":
+    main()
