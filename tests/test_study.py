@@ -206,3 +206,21 @@ def test_two_studies_in_one_file_do_not_disturb_each_other(tmp_path: Path) -> No
             together = [{**row, "seconds": 0} for row in designs(storage, alone.name)]
         assert names == {"line-evolution-0", "line-evolution-1"}
         assert together == [{**row, "seconds": 0} for row in designs(alone.storage, alone.name)]
+
+
+class Counted(FunctionTask):
+    """Says of a batch how many of its designs are large."""
+
+    def facts(self, x: np.ndarray) -> dict[str, float]:
+        return {"large": float((x[:, 0] > 0.5).mean())}
+
+
+def test_what_a_task_says_of_a_batch_is_stored_and_shown(tmp_path: Path) -> None:
+    from diffbbo.terminal import round_line
+
+    space = Space([Real("a", 0, 1)])
+    for _ in range(2):  # run, and read back
+        optimizer = make_optimizer("random", space, seed=0)
+        (entry,) = Study(Counted(lambda design: design["a"], space), optimizer, tmp_path / "s.db").run(1, 8)
+        assert entry.facts == {"large": (optimizer.data.x[:, 0] > 0.5).mean()}
+        assert f"large {entry.facts['large']:.4g}" in round_line(entry, 1)

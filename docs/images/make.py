@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import diffbbo as db
-from diffbbo.plots import OURS, STYLE
+from diffbbo.figures import OURS, STYLE
 from diffbbo.study import summaries
 
 COLOURS = {0.6: "#56B4E9", 0.8: "#0072B2", 1.0: OURS}

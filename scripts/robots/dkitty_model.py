@@ -3,7 +3,7 @@
     python scripts/robots/dkitty_model.py robel_dkitty_model.tar.gz src/diffbbo/data/dkitty.xml
 
 Includes are resolved, what only serves the eye is left out (visual geoms, textures, lights, cameras), the six small
-collision meshes go inline, and so does the flat height field 5 mm below the floor, which is dropped: nothing reaches it.
+collision meshes go inline. The flat height field 5 mm below the floor is dropped: nothing reaches it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ import tarfile
 from pathlib import Path
 from xml.etree import ElementTree
 
-NOTICE = " D'Kitty of ROBEL 0.1.2, Copyright 2019 The ROBEL Authors, Apache-2.0; changed: see scripts/robots/dkitty_model.py "
+NOTICE = (
+    " D'Kitty of ROBEL 0.1.2, Copyright 2019 The ROBEL Authors, Apache-2.0; "
+    "changed: see scripts/robots/dkitty_model.py "
+)
 VISUAL = ("visual", "light", "camera", "hfield", "texture", "material", "size", "sensor")
 
 

@@ -2,7 +2,9 @@
 
     python scripts/robots/gait.py ant out/ant_gait.npz --seed 0 --minutes 2 --workers 2
 
-A sine per motor (offset, amplitude, phase) and one frequency: 37 numbers for the ant, 16 for D'Kitty, whose legs are alike. The ant's cost of control is raised step by step, since doing nothing (99) beats clumsy first steps at full cost. Writes the gait and its reward curve.
+A sine per motor (offset, amplitude, phase) and one frequency: 37 numbers for the ant, 16 for D'Kitty, whose legs are
+alike. The ant's cost of control is raised step by step, since doing nothing (99) beats clumsy first steps at full cost.
+Writes the gait and its reward curve.
 """
 
 from __future__ import annotations
@@ -101,7 +103,7 @@ def main() -> None:
                 best, best_z = merits[k], zs[k]
             curve.append((generation, cost, float(np.mean(returns)), float(np.max(returns))))
             if generation % 10 == 0:
-                print(f"{generation} cost {cost:.2f} merit {np.mean(merits):.1f} best {np.max(merits):.1f} return {returns[k]:.1f}", flush=True)
+                print(f"{generation} cost {cost:.2f} merit {merits[k]:.1f} return {returns[k]:.1f}", flush=True)
             generation += 1
     found = decode(args.robot, best_z)
     np.savez(args.out, frequency=[found.frequency], gait=found.gait, curve=np.array(curve))

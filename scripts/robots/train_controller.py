@@ -109,7 +109,9 @@ def test(kind: type[Robot], design: np.ndarray, controller: Controller) -> tuple
 
 
 def network(inputs: int, outputs: int, hidden: int, last: float) -> nn.Sequential:
-    layers = nn.Sequential(nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, outputs))
+    layers = nn.Sequential(
+        nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, outputs)
+    )
     for layer in layers:
         if isinstance(layer, nn.Linear):
             nn.init.orthogonal_(layer.weight, 2**0.5)
@@ -239,7 +241,8 @@ def main() -> None:
             entry = {
                 "update": update, "steps": steps, "seconds": round(time.time() - begun, 1),
                 "default": round(float(returns[0]), 2), "place": round(results[0][1], 3),
-                "noisy_mean": round(float(returns[1:].mean()), 2), "noisy_p10": round(float(np.percentile(returns[1:], 10)), 2),
+                "noisy_mean": round(float(returns[1:].mean()), 2),
+                "noisy_p10": round(float(np.percentile(returns[1:], 10)), 2),
                 "noisy_p90": round(float(np.percentile(returns[1:], 90)), 2),
                 "std": round(float(learner.log_std.detach().exp().mean()), 3),
             }  # fmt: skip
@@ -248,7 +251,8 @@ def main() -> None:
             merit = 0.5 * returns[0] + 0.5 * returns[1:].mean()
             if merit > best and (share > 0.3 or update == 0):
                 best = merit
-                save_file({k: np.ascontiguousarray(v, dtype=np.float32) for k, v in arrays.items()}, f"{args.out}.safetensors")
+                single = {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in arrays.items()}
+                save_file(single, f"{args.out}.safetensors")
             Path(f"{args.out}.json").write_text(json.dumps(log | {"curve": curve}, indent=1))
         if share >= 1:
             break
@@ -258,7 +262,14 @@ def main() -> None:
             group["lr"] = 3e-4 * (1 - 0.9 * share)
         std = learner.log_std.detach().double().exp().cpu().numpy()
         for pipe in pipes:
-            pipe.send({"arrays": arrays, "std": std, "cost": cost, "noise": noise, "episodes": args.episodes // args.workers})
+            job = {
+                "arrays": arrays,
+                "std": std,
+                "cost": cost,
+                "noise": noise,
+                "episodes": args.episodes // args.workers,
+            }
+            pipe.send(job)
         episodes = [episode for pipe in pipes for episode in pipe.recv()]
         steps += sum(len(e["reward"]) for e in episodes)
         learner.update(episodes, REWARD_SCALE[args.robot])

@@ -14,11 +14,11 @@ import numpy as np
 from .registry import find, find_task, make_optimizer, make_task, methods
 from .statistics import bootstrap
 from .storage import Storage
-from .study import RoundSummary, Study
+from .study import RoundSummary, Study, in_words
 from .types import Array, DiffBBOError
 
 COLUMNS = ("task", "method", "seed", "batch", "round", "best", "distinct", "batch_mean", "batch_max", "weight",
-           "epistemic", "aleatoric", "gap", "train_s", "acquire_s", "failures", "fallback")  # fmt: skip
+           "epistemic", "aleatoric", "gap", "train_s", "acquire_s", "failures", "fallback", "facts")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,10 @@ class CellResult:
     def rows(self) -> list[dict[str, Any]]:
         """Tidy rows, one per round, with the columns of `COLUMNS`."""
         head = {"task": self.cell.task, "method": self.cell.method, "seed": self.cell.seed, "batch": self.batch}
-        return [{key: (head | entry.to_dict())[key] for key in COLUMNS} for entry in self.rounds]
+        return [
+            {key: (head | entry.to_dict() | {"facts": in_words(entry.facts)})[key] for key in COLUMNS}
+            for entry in self.rounds
+        ]
 
 
 def grid(task_names: Sequence[str], method_names: Sequence[str], seeds: Sequence[int]) -> list[Cell]:

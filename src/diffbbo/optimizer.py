@@ -49,6 +49,7 @@ class Optimizer:
             raise InputError(f"seed = {seed!r} is not a whole number from 0 up.", "Give, say, 0.")
         self.space, self.seed, self.minimize = space, int(seed), bool(minimize)
         self.data = Dataset.empty(space.dimension)
+        self.tells: tuple[int, ...] = ()  # how many rows each tell brought, for methods that go round by round
 
     def propose(self, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
         """Blocks of designs, best first, for as long as the caller wants more; at least `n` in the first."""
@@ -72,6 +73,7 @@ class Optimizer:
             row = int(np.flatnonzero(np.isinf(y))[0])
             raise InputError(f"Value {row + 1} is {y[row]}.", "Give a finite number, or NaN for a failure.")
         self.data = self.data.extended(x, -y if self.minimize else y)
+        self.tells = (*self.tells, len(y))
 
     @property
     def best(self) -> Best | None:

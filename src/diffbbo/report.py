@@ -17,6 +17,7 @@ from .logo import sequence_logo
 from .registry import find
 from .schema import StudyRecord
 from .storage import Storage
+from .study import in_words
 from .types import InputError, StorageError, need
 from .variables import Sequence
 
@@ -146,7 +147,13 @@ def _messages(view: View) -> str:
     """What the rounds noted, and what went wrong in evaluations, most frequent first."""
     notes = [f"Round {entry.number}: {note}" for entry in view.rounds for note in entry.info.get("notes", ())]
     errors = Counter(error for entry in view.rounds for error in entry.error if error).most_common(10)
-    lists = {"Notes": notes, "Errors of evaluations": [f"{count} × {error}" for error, count in errors]}
+    said = [(entry.number, in_words(entry.info.get("facts", {}))) for entry in view.rounds]
+    facts = [f"Round {number}: {words}" for number, words in said if words]
+    lists = {
+        "What the task says of the batches": facts,
+        "Notes": notes,
+        "Errors of evaluations": [f"{count} × {error}" for error, count in errors],
+    }
     return "".join(
         f"<h2>{title}</h2><ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
         for title, lines in lists.items() if lines

@@ -216,6 +216,11 @@ def _summary(entry: RoundRecord, queried: Dataset, sign: int) -> RoundSummary:
     )
 
 
+def in_words(facts: dict[str, float]) -> str:
+    """What a task says of a batch, as "possible 0.42"."""
+    return ", ".join(f"{name} {value:.4g}" for name, value in facts.items())
+
+
 def _as_json(value: dict[str, Any]) -> dict[str, Any]:
     """What a storage gives back of `value`: only that can be compared with it."""
     same: dict[str, Any] = json.loads(json.dumps(value))

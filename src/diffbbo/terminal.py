@@ -98,7 +98,8 @@ def round_line(entry: RoundSummary, rounds: int) -> str:
     if entry.weight is not None:
         parts.append(f"w {entry.weight:g}  epistemic {number(entry.epistemic)}")
     parts.append(f"{entry.distinct} distinct")
-    parts += [f"{name} {number(value)}" for name, value in entry.facts.items()]
+    if entry.facts:
+        parts.append(", ".join(f"{name} {number(value)}" for name, value in entry.facts.items()))
     if entry.failures:
         parts.append(f"{entry.failures} failed")
     parts.append(f"{(entry.train_s or 0) + (entry.acquire_s or 0):.1f} s")

@@ -22,6 +22,10 @@ class Unstable(Exception):
     """The body cannot be built, or the simulation of it blew up."""
 
 
+def _ignore(message: str) -> None:
+    """Warnings are counted in the data, where `advance` looks."""
+
+
 class Robot:
     """One body in its simulator. A subclass says how a design becomes a model, and what a step is worth.
 
@@ -36,12 +40,16 @@ class Robot:
 
     def __init__(self, design: Array) -> None:
         self.mujoco = need("mujoco", "robots", "Simulating a robot")
+        # Otherwise every unstable body would leave a line in a MUJOCO_LOG.TXT in the user's folder.
+        self.mujoco.set_mju_user_warning(_ignore)
         self.design = np.asarray(design, dtype=np.float64)
         try:
             self.model = self.build(self.design.reshape(LEGS, -1))
         except ValueError as error:  # MuJoCo's compiler refuses the body
             raise Unstable(str(error)) from error
         self.data = self.mujoco.MjData(self.model)
+        kinds = self.mujoco.mjtWarning
+        self._alarms = [int(getattr(kinds, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC", "CTRL")]
         limits = self.model.jnt_range[-12:]
         self.centre, self.reach = limits.mean(axis=1), np.ptp(limits, axis=1) / 2
         self.shape = 2 * self.unit(self.design) - 1
@@ -83,7 +91,7 @@ class Robot:
         self.mujoco.mj_step(self.model, self.data, self.substeps)
         self.step_number += 1
         # MuJoCo resets a state that is not finite or too fast and counts a warning instead of stopping.
-        if self.data.warning.number[-3:].any() or not np.isfinite(self.data.qpos).all():
+        if self.data.warning.number[self._alarms].any() or not np.isfinite(self.data.qpos).all():
             raise Unstable("the simulation became unstable")
 
     @property

@@ -1,0 +1,1 @@
+"""Molecules: 32 latent numbers -> SMILES (`decoder`), and SMILES -> docking energy (`docking`)."""
