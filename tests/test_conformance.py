@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from diffbbo import EnsembleConfig
@@ -10,14 +12,22 @@ from diffbbo.optimizer import Optimizer
 from diffbbo.registry import methods, tasks
 from diffbbo.testing import check_optimizer, check_task
 
+# Settings that make a method quick enough for a test.
+SMALL: dict[str, dict[str, Any]] = {name: {"effort": 0.1} for name in ("gp-ei", "gp-ucb", "gp-jes", "turbo")}
+SMALL["cbas"] = {"samples": 20, "iterations": 2, "epochs": 2, "members": 4, "vae_steps": 20, "oracle_steps": 20}
+SMALL["lolbo"] = {"inducing": 20, "vae_steps": 20, "gp_steps": 4, "joint_steps": 2, "candidates": 64}
+
 
 @pytest.mark.parametrize("name", methods())
 def test_optimizer(name: str, tiny: EnsembleConfig) -> None:
-    check_optimizer(name, **({"config": tiny, "device": "cpu"} if issubclass(methods()[name], DiffBBO) else {}))
+    ours = {"config": tiny, "device": "cpu"} if issubclass(methods()[name], DiffBBO) else {}
+    check_optimizer(name, **(ours | SMALL.get(name, {})))
 
 
 @pytest.mark.parametrize("name", tasks())
 def test_task(name: str) -> None:
+    if name == "molecule-dock":
+        pytest.skip("docks for real: its slow sibling is in test_molecule.py")
     check_task(name)
 
 

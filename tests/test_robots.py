@@ -13,7 +13,7 @@ from diffbbo.robots.robot import Unstable, play
 from diffbbo.testing import check_task
 
 mujoco = pytest.importorskip("mujoco")
-NAMES = ("ant",)
+NAMES = ("ant", "dkitty")
 
 
 def still(observation: np.ndarray) -> np.ndarray:
@@ -193,4 +193,4 @@ def test_a_film_is_an_animated_gif(task, tmp_path) -> None:
 
 @pytest.mark.slow
 def test_conformance(task) -> None:
-    check_task(task, exact=False)
+    check_task(task)

@@ -50,14 +50,16 @@ def tasks(as_json: AsJson = False) -> None:
     from .registry import make_task
     from .registry import tasks as known
 
-    cards = [make_task(name).card() for name in known()]
+    made = [make_task(name) for name in known()]
     if as_json:
-        print(json.dumps([card.to_dict() for card in cards]))
+        print(json.dumps([task.card().to_dict() for task in made]))
         return
-    table = Table("task", "what", "designs", "dim", "start", "max", title="Tasks")
-    for c in cards:
+    table = Table("task", "what", "designs", "dim", "start", "best known", title="Tasks")
+    for task in made:
+        c = task.card()
         size = "∞" if c.size is None else f"{c.size:,}" if c.size < 1e9 else f"{c.size:.2g}"
-        table.add_row(c.name, c.summary, size, str(c.dimension), f"{c.start:,}", number(c.maximum))
+        best = number(c.maximum) + (" (min)" if task.minimize else "")
+        table.add_row(c.name, c.summary, size, str(c.dimension), f"{c.start:,}", best)
     out.print(table)
 
 

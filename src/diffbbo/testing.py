@@ -166,7 +166,8 @@ def _check_exhaustion(make: Make) -> None:
 def check_task(task: Task | str, *, exact: bool = True, travels: bool = True) -> None:
     """Check a task, or the one of that name.
 
-    `exact`: the oracle gives the very values of the start data. `travels`: it can be evaluated in worker processes.
+    `exact`: the oracle gives the very values of the start data; where an evaluation is costly, of a few of them, and
+    one in five may differ (a simulator can be chaotic). `travels`: it can be evaluated in worker processes.
     """
     task = make_task(task) if isinstance(task, str) else task
     space = task.space
@@ -176,7 +177,8 @@ def check_task(task: Task | str, *, exact: bool = True, travels: bool = True) ->
     assert all(np.array_equal(a, b) for a, b in zip(task.start(0), (x, y), strict=True)), "start(0) varies"
 
     rng = np.random.default_rng(0)
-    probe = x[:50] if len(x) else space.sample(50, rng)
+    few = 5 if task.costly else 50
+    probe = x[:few] if len(x) else space.sample(few, rng)
     before = probe.copy()
     values = task.evaluate(probe)
     assert values.shape == (len(probe),), f"evaluate returned shape {values.shape} for {len(probe)} designs"
@@ -185,7 +187,8 @@ def check_task(task: Task | str, *, exact: bool = True, travels: bool = True) ->
     anywhere = task.evaluate(space.sample(5, rng))  # designs unlike the start data may fail, but must be answered
     assert not np.isinf([*values, *anywhere]).any(), "a failed experiment is NaN, never infinite"
     if exact and len(x):
-        assert np.array_equal(task.evaluate(x), y), "the oracle disagrees with the start data"
+        agrees = values == y[:few] if task.costly else task.evaluate(x) == y
+        assert agrees.mean() >= (0.8 if task.costly else 1.0), "the oracle disagrees with the start data"
     for bad, what in ((np.full((1, space.dimension), np.nan), "NaN"), (np.zeros((1, space.dimension + 1)), "width")):
         try:
             task.evaluate(bad)

@@ -68,7 +68,7 @@ def write_film(path: Path, robot: type[Robot], score: Callable[..., float], desi
 
         def show(k: int) -> None:
             panel.clear()
-            _stage(panel, camera, moments)
+            _stage(panel, camera, moments, follow=moments[k])
             _body(panel, camera, moments[k])
             panel.set_title(f"{name}, {k * robot.seconds:.1f} s, score {value:.0f}", loc="left")
 
@@ -80,12 +80,14 @@ def _camera(robot: type[Robot]) -> Camera:
     return Camera.beside(np.array(robot.forward, dtype=np.float64))
 
 
-def _stage(panel: Any, camera: Camera, moments: list[list[Limb]]) -> None:
-    """The floor with lines every half metre, and a window that holds every moment."""
-    ends = np.array([end for limbs in moments for a, b, _, _ in limbs for end in (a, b)])
+def _stage(panel: Any, camera: Camera, moments: list[list[Limb]], follow: list[Limb] | None = None) -> None:
+    """The floor with lines every half metre, and a window that holds every moment, or that follows one of them."""
     thick = max(radius for _, _, radius, _ in moments[0])
-    flat = camera.flat(ends)
+    flat = _ends(camera, [limb for limbs in moments for limb in limbs])
     (left, bottom), (right, top) = flat.min(axis=0) - 2 * thick, flat.max(axis=0) + 1.5 * thick
+    if follow is not None:
+        centre, half = _ends(camera, follow)[:, 0].mean(), 1.5 * np.ptp(_ends(camera, moments[0])[:, 0])
+        left, right = centre - half, centre + half
     panel.set_xlim(left, right)
     panel.set_ylim(bottom, top)
     panel.set_aspect("equal")
@@ -97,6 +99,10 @@ def _stage(panel: Any, camera: Camera, moments: list[list[Limb]]) -> None:
     for depth in np.arange(-4, 4.1, 0.5):
         line = camera.flat(np.array([m * camera.across + depth * side for m in (left - 1, right + 1)]))
         panel.plot(*line.T, color="#DDDDDD", linewidth=0.5, zorder=0)
+
+
+def _ends(camera: Camera, limbs: list[Limb]) -> Array:
+    return camera.flat(np.array([end for a, b, _, _ in limbs for end in (a, b)]))
 
 
 def _body(panel: Any, camera: Camera, limbs: list[Limb], alpha: float = 1.0) -> None:
