@@ -53,7 +53,8 @@ def test_unknown_names_are_refused_before_anything_runs() -> None:
 
 
 def curve(method: str, seed: int, best: list[float]) -> CellResult:
-    nothing = dict.fromkeys(RoundSummary.__dataclass_fields__) | {"distinct": 5, "failures": 0, "fallback": 0, "facts": {}}
+    counts = {"distinct": 5, "failures": 0, "fallback": 0, "facts": {}}
+    nothing = dict.fromkeys(RoundSummary.__dataclass_fields__) | counts
     rounds = tuple(RoundSummary(**(nothing | {"round": k, "best": b, "notes": ()})) for k, b in enumerate(best, 1))
     return CellResult(Cell("tfbind8", method, seed), 10, rounds)
 
