@@ -43,7 +43,8 @@ class MoleculeSpace(Task):
         arrays = load_arrays(FILE, SHA256)
         self.arrays = arrays
         self.x = arrays["z"].astype(np.float64)
-        self.energy = np.round(arrays["energy"].astype(np.float64), 2)  # AutoDock prints hundredths
+        hundredths = np.rint(100 * arrays["energy"].astype(np.float64))  # AutoDock prints two digits
+        self.energy: Array = hundredths / 100
         self.best_energy = float(self.energy.min())
         self.docked = scores(self.energy, self.best_energy)
         self.space = Space(tuple(Real(f"z{k}", -BOUND, BOUND) for k in range(1, decoder.LATENT + 1)))
