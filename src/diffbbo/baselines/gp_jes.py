@@ -14,7 +14,6 @@ from ..gp.rows import columns_of
 from ..spaces import Space
 from ..types import Array, InputError
 from ..variables import Real
-from ..variation import mutate
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from ..gp.search import Criterion
 
 EXACT = 1e-4  # the noise with which a sampled optimum is known: BoTorch's smallest
-STARTS, CLIMBERS = 512, 4  # random designs, and as many near the best: from the top few each path is climbed
+STARTS, CLIMBERS = 1_024, 4  # random designs, and how many of them climb each path
 LEAST = 1.1920928955078125e-07  # BoTorch's floor for probabilities and shares of variance (float32's epsilon)
 
 
@@ -69,8 +68,8 @@ class GPJES(GPMethod):
         with torch.random.fork_rng(devices), quiet():
             torch.manual_seed(int(rng.integers(2**62)))
             paths = pathwise.get_matheron_path_model(posterior.model, torch.Size([self.optima]))
-        near = mutate(self.space, parents[rng.integers(len(parents), size=STARTS)], rng, rate=1 / self.space.dimension)
-        starts = posterior.tensor(features(self.space, np.concatenate([self.space.sample(STARTS, rng), near])))
+        # From anywhere, not from near the best: that would find its hill in every path.
+        starts = posterior.tensor(features(self.space, self.space.sample(STARTS, rng)))
         with torch.no_grad():
             best = paths(starts)[..., 0].topk(CLIMBERS, dim=1).indices
         # All paths climb as one problem, so it takes more steps than one design would.
