@@ -44,7 +44,7 @@ def test_the_name_is_the_method() -> None:
 
 
 def test_conformance() -> None:
-    check_optimizer("cbas", rows=40, batch=6, **SMALL)
+    check_optimizer("cbas", told=40, batch=6, **SMALL)
 
 
 @pytest.mark.parametrize("batch", [1, 1000])

@@ -174,7 +174,7 @@ def test_failures_rank_last() -> None:
 
 
 def test_conformance() -> None:
-    check_optimizer("cmaes", rows=50)
+    check_optimizer("cmaes", told=50)
 
 
 @pytest.mark.parametrize(

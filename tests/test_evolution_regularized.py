@@ -118,8 +118,8 @@ def test_it_climbs() -> None:
 
 
 def test_conformance() -> None:
-    check_optimizer("evolution-regularized", rows=1000)
-    check_optimizer("evolution-regularized", rows=20, population=10, sample=3, ageing=False)
+    check_optimizer("evolution-regularized", told=1000)
+    check_optimizer("evolution-regularized", told=20, population=10, sample=3, ageing=False)
 
 
 def test_bad_settings_are_refused() -> None:

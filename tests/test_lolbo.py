@@ -218,7 +218,7 @@ def test_the_name_is_the_method() -> None:
 
 
 def test_conformance() -> None:
-    check_optimizer(partial(make_optimizer, "lolbo", **SMALL), rows=40, batch=6)
+    check_optimizer(partial(make_optimizer, "lolbo", **SMALL), told=40, batch=6)
 
 
 @pytest.mark.parametrize("batch", [1, 1000])

@@ -113,7 +113,7 @@ def test_it_finds_the_good_region() -> None:
 
 
 def test_conformance() -> None:
-    check_optimizer("optuna-tpe", rows=30, batch=6)
+    check_optimizer("optuna-tpe", told=30, batch=6)
 
 
 def test_bad_settings_are_refused() -> None:

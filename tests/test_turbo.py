@@ -234,7 +234,7 @@ def test_a_small_space_is_searched_to_its_end() -> None:
 @pytest.mark.slow
 def test_several_regions_conform() -> None:
     """Slow for its 60 dimensions: 5,000 candidates in each region. With one region it is in test_conformance.py."""
-    check_optimizer("turbo", rows=40, batch=6, regions=3, initial=5, effort=0.05)
+    check_optimizer("turbo", told=40, batch=6, regions=3, initial=5, effort=0.05)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ from .acquisition import Acquisition, UaE
 from .diffusion.config import PRESETS, EnsembleConfig, resolve_preset
 from .encoding import Encoder, ObjectiveScale
 from .optimizer import Optimizer, Proposal
-from .progress import report
 from .spaces import Space
 from .types import Array
 from .uncertainty import Uncertainty, decompose
@@ -45,6 +44,7 @@ class DiffBBO(Optimizer):
     name = "diffbbo"
     summary = "inverse model: conditional diffusion ensemble, uncertainty-aware exploration"
     reference = "Wu et al. 2024, Diffusion-BBO; decisions in docs/decisions.md"
+    supports = "10,000 rows and more; any batch"
 
     # What the paper leaves open, decided (docs/decisions.md); DiffBBOPaper decides otherwise.
     default_acquisition: ClassVar[Acquisition] = UaE()
@@ -103,7 +103,7 @@ class DiffBBO(Optimizer):
         data = self.data.distinct()  # replicates are their mean, failures are left out
         scale = self.scale(data.y) if len(data) else None
         if scale is None or scale.flat:
-            yield from self._fill(n, len(data), rng)
+            yield from self.fill(n, len(data), rng)
             return
 
         # Line 3: train the conditional diffusion model with D.
@@ -137,16 +137,6 @@ class DiffBBO(Optimizer):
             # A design is judged as it will be made, after rounding and clipping.
             order = np.argsort(-ensemble.evidence(encoder.encode(x), target), kind="stable")
             yield Proposal(x[order], member[order], info | {"acquire_s": time.perf_counter() - clock})
-
-    def _fill(self, n: int, told: int, rng: np.random.Generator) -> Iterator[Proposal]:
-        """Designs that fill the space, while there is nothing to learn from."""
-        why = "There is no measured design yet"
-        if told:
-            why = "There is only 1 measured design" if told == 1 else f"All {told} measured designs have the same value"
-        note = f"{why}, so this batch fills the space evenly instead of asking a model."
-        report("space-filling", 1.0)
-        while True:
-            yield Proposal(self.space.fill(n, rng), info={"notes": [note]})
 
     def _info(self, k: int, y: Array, alpha: Array, uncertainty: Uncertainty) -> dict[str, Any]:
         """What a record of this round should hold: the choice, and every candidate beside it."""

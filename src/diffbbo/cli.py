@@ -92,16 +92,14 @@ def methods(as_json: AsJson = False) -> None:
     """The optimizers: ours and its rivals."""
     from .registry import methods as known
 
-    rows = [
-        {"name": name, "summary": cls.summary, "reference": cls.reference, "repeats": cls.repeats}
-        for name, cls in known().items()
-    ]
+    shown = ("summary", "reference", "supports", "repeats")
+    rows = [{"name": name} | {key: getattr(cls, key) for key in shown} for name, cls in known().items()]
     if as_json:
         print(json.dumps(rows))
         return
-    table = Table("method", "what", "reference", title="Methods")
+    table = Table("method", "what", "reference", "good for", title="Methods: all take every type of variable")
     for row in rows:
-        table.add_row(str(row["name"]), str(row["summary"]), str(row["reference"]))
+        table.add_row(str(row["name"]), str(row["summary"]), str(row["reference"]), str(row["supports"]))
     out.print(table)
 
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .progress import report
 from .spaces import Space
 from .types import Array, Batch, Best, Dataset, ExhaustedError, InputError, as_numbers, row_keys
 
@@ -42,6 +43,7 @@ class Optimizer:
     name: ClassVar[str] = ""  # under which make_optimizer finds it
     summary: ClassVar[str] = ""
     reference: ClassVar[str] = ""
+    supports: ClassVar[str] = ""  # how many rows and which batches it is good for; variables: all types, unless said
     repeats: ClassVar[bool] = False  # may a measured design be asked again?
 
     def __init__(self, space: Space, *, seed: int = 0, minimize: bool = False) -> None:
@@ -50,6 +52,7 @@ class Optimizer:
         self.space, self.seed, self.minimize = space, int(seed), bool(minimize)
         self.data = Dataset.empty(space.dimension)
         self.tells: tuple[int, ...] = ()  # how many rows each tell brought, for methods that go round by round
+        self.pending = np.empty((0, space.dimension))  # while an ask runs: designs asked before and not measured yet
 
     def propose(self, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
         """Blocks of designs, best first, for as long as the caller wants more; at least `n` in the first."""
@@ -98,13 +101,16 @@ class Optimizer:
         if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
             raise InputError(f"A batch of {n!r} was asked for.", "Ask for at least 1 design.")
         started = time.perf_counter()
-        waiting = self.space.rows(pending) if pending is not None else np.empty((0, self.space.dimension))
-        known = set(row_keys(waiting))
+        nothing = np.empty((0, self.space.dimension))
+        self.pending = nothing if pending is None else self.space.rows(pending)
+        known = set(row_keys(self.pending))
         known.update(row_keys(self.data.x if not self.repeats else self._never_again()))
         self._check_left(n, len(known))
-        rng = np.random.default_rng([self.seed, len(self.data), len(waiting)])
-
-        chosen, members, info = self._gather(n, known, rng)
+        rng = np.random.default_rng([self.seed, len(self.data), len(self.pending)])
+        try:
+            chosen, members, info = self._gather(n, known, rng)
+        finally:
+            self.pending = nothing
         info["failure_share"] = self.data.failure_share
         info["ask_s"] = time.perf_counter() - started
         if info.get("target") is not None:
@@ -112,6 +118,16 @@ class Optimizer:
         for note in info["notes"]:
             log.warning("%s", note)
         return Batch(tuple(self.space.dicts(chosen)), chosen, members, info)
+
+    def fill(self, n: int, told: int, rng: np.random.Generator) -> Iterator[Proposal]:
+        """Designs that fill the space evenly, for as long as the `told` distinct designs give nothing to learn."""
+        why = "There is no measured design yet"
+        if told:
+            why = "There is only 1 measured design" if told == 1 else f"All {told} measured designs have the same value"
+        note = f"{why}, so this batch fills the space evenly instead of asking a model."
+        report("space-filling", 1.0)
+        while True:
+            yield Proposal(self.space.fill(n, rng), info={"notes": [note]})
 
     def _never_again(self) -> Array:
         """Designs that failed and never succeeded."""

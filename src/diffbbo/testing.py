@@ -48,19 +48,20 @@ def objective(space: Space, x: Array) -> Array:
     return np.asarray(1 - ((u - 0.8) ** 2).mean(axis=1))
 
 
-def check_optimizer(make: Make | str, *, rows: int = 100, batch: int = 8, **settings: Any) -> None:
-    """Check an optimizer on every kind of space, on `rows` told rows and in batches of `batch`.
+def check_optimizer(make: Make | str, *, told: int = 100, batch: int = 8, **settings: Any) -> None:
+    """Check an optimizer on every kind of space, on `told` rows, once on 1,000, and in batches of `batch`.
 
     `make` is its class, any `make(space, seed=..., minimize=...)`, or a name from `diffbbo methods`; `settings` are
     passed on to it.
     """
     make = partial(make_optimizer, make, **settings) if isinstance(make, str) else partial(make, **settings)
     for name, space in SPACES.items():
-        _check_rounds(make, name, space, rows, batch)
+        _check_rounds(make, name, space, told, batch)
     space = SPACES["mixed"]
     _check_cold_start(make, space, batch)
-    _check_failures(make, space, rows, batch)
-    _check_minimize(make, space, rows, batch)
+    _check_many_rows(make, space, batch)
+    _check_failures(make, space, told, batch)
+    _check_minimize(make, space, told, batch)
     _check_bad_input(make, space)
     _check_exhaustion(make)
 
@@ -105,6 +106,13 @@ def _check_cold_start(make: Make, space: Space, batch: int) -> None:
             optimizer.tell(np.repeat(row, told, axis=0) if told == 1 else space.sample(told, np.random.default_rng(1)),
                            np.full(told, 3.0))  # fmt: skip
         assert len(optimizer.ask(batch)) == batch, f"cannot start from {what}"
+
+
+def _check_many_rows(make: Make, space: Space, batch: int) -> None:
+    optimizer = _told(make, space, 1000)
+    asked = optimizer.ask(batch)
+    space.check(asked.x)
+    assert len(set(row_keys(asked.x))) == batch or optimizer.repeats, "a batch repeats a design after 1,000 rows"
 
 
 def _check_failures(make: Make, space: Space, rows: int, batch: int) -> None:

@@ -53,6 +53,7 @@ class CbAS(Optimizer):
     name = "cbas"
     summary = "generative model (VAE) conditioned on high values by adaptive sampling"
     reference = "Brookes, Park & Listgarten 2019, Conditioning by adaptive sampling for robust design"
+    supports = "10,000 rows and more; any batch"
 
     def __init__(
         self, space: Space, *, seed: int = 0, minimize: bool = False, quantile: float = 1.0, samples: int = 100,

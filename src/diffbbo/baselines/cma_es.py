@@ -39,7 +39,7 @@ class CmaEs(Optimizer):
     name = "cmaes"
     summary = "covariance matrix adaptation; margin for integers, CatCMA for letters"
     reference = "Hansen 2016; Hamano et al. 2022, 2025; package cmaes"
-    supports = "numbers, integers, categories, sequences; any amount of data; any batch, best from 4 + 3 ln d up"
+    supports = "any amount of data; any batch, best from 4 + 3 ln d up"
 
     def __init__(self, space: Space, *, seed: int = 0, minimize: bool = False, population: int | None = None) -> None:
         super().__init__(space, seed=seed, minimize=minimize)

@@ -23,6 +23,7 @@ class Evolution(Optimizer):
     name = "evolution"
     summary = "genetic algorithm: tournament, crossover, mutation"
     reference = "Brindle 1980; Goldberg & Deb 1991"
+    supports = "any amount of data; any batch"
 
     def __init__(
         self, space: Space, *, seed: int = 0, minimize: bool = False, population: int = 100,

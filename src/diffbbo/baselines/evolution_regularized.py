@@ -26,7 +26,7 @@ class RegularizedEvolution(Optimizer):
     name = "evolution-regularized"
     summary = "ageing evolution: tournament, mutation only, the oldest die"
     reference = "Real et al. 2019"
-    supports = "numbers, integers, categories, sequences; any amount of data; any batch"
+    supports = "any amount of data; any batch"
 
     def __init__(
         self, space: Space, *, seed: int = 0, minimize: bool = False, population: int = 100,

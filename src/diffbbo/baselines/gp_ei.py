@@ -29,6 +29,7 @@ class GPEI(GPMethod):
     name = "gp-ei"
     summary = "subset GP, log expected improvement of the batch by Monte Carlo"
     reference = "Jones et al. 1998; Balandat et al. 2020, BoTorch; Ament et al. 2023, LogEI"
+    supports = "a subset of 500 rows (CPU); any batch"
 
     def criterion(self, posterior: Posterior, parents: Array, rng: np.random.Generator) -> Criterion:
         from torch import Size

@@ -36,6 +36,7 @@ class GPJES(GPMethod):
     name = "gp-jes"
     summary = "subset GP, joint entropy search: what tells most about the optimum"
     reference = "Hvarfner et al. 2022; Tu et al. 2022; Balandat et al. 2020, BoTorch"
+    supports = "a subset of 500 rows (CPU); any batch"
 
     def __init__(
         self, space: Space, *, seed: int = 0, minimize: bool = False, rows: int | None = None, device: str = "auto",

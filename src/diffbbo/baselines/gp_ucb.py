@@ -32,6 +32,7 @@ class GPUCB(GPMethod):
     name = "gp-ucb"
     summary = "subset GP, upper confidence bound of the batch by Monte Carlo"
     reference = "Srinivas et al. 2010; Wilson et al. 2017; Balandat et al. 2020, BoTorch"
+    supports = "a subset of 500 rows (CPU); any batch"
 
     def __init__(
         self, space: Space, *, seed: int = 0, minimize: bool = False, rows: int | None = None, device: str = "auto",

@@ -97,6 +97,7 @@ class LOLBO(Optimizer):
     name = "lolbo"
     summary = "trust-region BO in the latent space of a VAE trained jointly with its GP"
     reference = "Maus et al. 2022, Local Latent Space Bayesian Optimization over Structured Inputs"
+    supports = "10,000 rows and more, a subset of 1,000 in its GP; any batch"
 
     def __init__(
         self, space: Space, *, seed: int = 0, minimize: bool = False, latent: int | None = None, hidden: int = 128,

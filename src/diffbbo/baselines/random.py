@@ -15,6 +15,7 @@ class Random(Optimizer):
     name = "random"
     summary = "uniform draws without repeats"
     reference = "Bergstra & Bengio 2012"
+    supports = "any amount of data; any batch"
 
     def propose(self, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
         while True:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..optimizer import Optimizer, Proposal
 from ..progress import report
 from ..spaces import Space
-from ..types import Array, Batch, InputError, need
+from ..types import Array, InputError, need
 from ..variables import Integer, Real
 
 CANDIDATES, STARTUP = 24, 10  # Optuna's defaults: n_ei_candidates, n_startup_trials
@@ -28,7 +28,7 @@ class OptunaTPE(Optimizer):
     name = "optuna-tpe"
     summary = "Optuna's TPE sampler: multivariate, constant liar"
     reference = "Bergstra et al. 2011; Akiba et al. 2019; Watanabe 2023"
-    supports = "numbers, integers, categories, sequences; subset above max_rows told rows; any batch"
+    supports = "a subset of 2,000 rows; any batch"
 
     def __init__(self, space: Space, *, seed: int = 0, minimize: bool = False, max_rows: int = 2000) -> None:
         super().__init__(space, seed=seed, minimize=minimize)
@@ -37,14 +37,9 @@ class OptunaTPE(Optimizer):
         if seed >= 2**32:
             raise InputError(f"seed = {seed} is too large for Optuna.", "Use one below 2^32.")
         self.max_rows = max_rows
-        self._pending = np.empty((0, space.dimension))
 
     def settings(self) -> dict[str, Any]:
         return super().settings() | {"max_rows": self.max_rows}
-
-    def ask(self, n: int, pending: Any = None) -> Batch:
-        self._pending = self.space.rows(pending) if pending is not None else np.empty((0, self.space.dimension))
-        return super().ask(n, pending)
 
     def propose(self, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
         optuna = need("optuna", "rivals", "The method 'optuna-tpe'")
@@ -92,7 +87,7 @@ class OptunaTPE(Optimizer):
         for row, y in zip(self.data.x[used], self.data.y[used], strict=True):
             done = {"state": state.FAIL} if np.isnan(y) else {"state": state.COMPLETE, "value": float(y)}
             study.add_trial(_trial(optuna, distributions, row, **done))
-        for row in self._pending:
+        for row in self.pending:
             study.add_trial(_trial(optuna, distributions, row, state=state.RUNNING))
         return study
 
@@ -117,7 +112,7 @@ class OptunaTPE(Optimizer):
         per_model = CANDIDATES * (1 + len(distributions))
         succeeded = np.concatenate([[0], np.cumsum(~self.data.failed)])
         asked_after = np.cumsum([0, *self.tells])  # rows told when each tell, and last the pending, was asked
-        for size, before in zip((*self.tells, len(self._pending)), asked_after, strict=True):
+        for size, before in zip((*self.tells, len(self.pending)), asked_after, strict=True):
             if succeeded[before] < STARTUP:
                 sampler._random_sampler._rng.rng.random_sample(per_random * size)
             else:

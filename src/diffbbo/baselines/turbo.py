@@ -53,6 +53,7 @@ class Turbo(GPMethod):
     name = "turbo"
     summary = "subset GP in trust regions, Thompson sampling; one region or several"
     reference = "Eriksson et al. 2019"
+    supports = "a subset of 500 rows (CPU) per region; any batch"
 
     def __init__(
         self, space: Space, *, seed: int = 0, minimize: bool = False, rows: int | None = None, device: str = "auto",

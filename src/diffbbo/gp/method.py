@@ -11,7 +11,7 @@ import numpy as np
 from ..optimizer import Optimizer, Proposal
 from ..progress import report
 from ..spaces import Space
-from ..types import Array, Batch, Distinct, InputError, row_keys
+from ..types import Array, Distinct, InputError, row_keys
 from .rows import ROWS, choose_rows
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ class GPMethod(Optimizer):
             raise InputError(f"rows = {rows!r} is not a whole number of at least 2.", "Give, say, 500.")
         self._rows, self._device, self.effort = rows, device, float(effort)
         self._fits: dict[tuple[int, int], Any] = {}  # by told rows and region: asking again need not fit again
-        self.pending: Array = np.empty((0, space.dimension))  # while an ask runs: asked before, not measured yet
 
     @property
     def device(self) -> str:
@@ -59,15 +58,6 @@ class GPMethod(Optimizer):
     def criterion(self, posterior: Posterior, parents: Array, rng: np.random.Generator) -> Criterion:
         """The acquisition under this posterior; `parents` `(k, d)` are measured designs, best first."""
         raise NotImplementedError
-
-    def ask(self, n: int, pending: Any = None) -> Batch:
-        """The next `n` designs; the acquisition knows that `pending` ones are on their way."""
-        if pending is not None:
-            self.pending = self.space.rows(pending)
-        try:
-            return super().ask(n, pending)
-        finally:
-            self.pending = np.empty((0, self.space.dimension))
 
     def propose(self, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
         data = self.data.distinct()
@@ -109,14 +99,6 @@ class GPMethod(Optimizer):
             self._fits = current | {key: (posterior, {"used": len(used), "of": len(data), "rows": rows})}
         found: tuple[Posterior, dict[str, Any]] = self._fits[key]
         return found
-
-    def fill(self, n: int, told: int, rng: np.random.Generator) -> Iterator[Proposal]:
-        """Designs that fill the space, while there is nothing to learn from."""
-        why = "There is no measured design yet" if not told else "There is only 1 measured design"
-        why = why if told < 2 else f"All {told} measured designs have the same value"
-        note = f"{why}, so this batch fills the space evenly instead of asking a model."
-        while True:
-            yield Proposal(self.space.fill(n, rng), info={"notes": [note]})
 
 
 def nothing_to_learn(data: Distinct) -> bool:
