@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
 import os
-import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from pickle import PicklingError
-from typing import Any, Protocol
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 
 from .schema import Outcome
 from .task import Task
-from .types import Array, DiffBBOError, InputError
+from .types import Array, InputError
+from .workers import Lost, scatter
 
 
 class Backend(Protocol):
@@ -66,79 +63,8 @@ class Processes:
             raise InputError(f"timeout = {self.timeout} s.", "Use a positive number of seconds, or None.")
 
     def evaluate(self, task: Task, x: Array) -> Iterator[tuple[int, Outcome]]:
-        waiting = deque(range(len(x)))
-        idle: list[_Worker] = []
-        busy: dict[Connection, tuple[_Worker, int, float]] = {}
-        try:
-            while waiting or busy:
-                while waiting and len(busy) < self.workers:
-                    worker = idle.pop() if idle else _Worker(task)
-                    position = waiting.popleft()
-                    busy[worker.pipe] = worker, position, time.monotonic()
-                    worker.pipe.send(x[position])
-                for pipe in wait(list(busy), timeout=self._patience(busy)):
-                    worker, position, since = busy.pop(pipe)  # type: ignore[call-overload]
-                    outcome = worker.receive(time.monotonic() - since)
-                    if outcome.status != "died":
-                        idle.append(worker)
-                    yield position, outcome
-                for pipe, (worker, position, since) in list(busy.items()):
-                    seconds = time.monotonic() - since
-                    if self.timeout is not None and seconds >= self.timeout and not pipe.poll():
-                        del busy[pipe]
-                        worker.kill()
-                        yield position, Outcome("timeout", error=f"took over {self.timeout:g} s", seconds=seconds)
-        finally:
-            for worker in idle + [entry[0] for entry in busy.values()]:
-                worker.kill()
-
-    def _patience(self, busy: dict[Connection, tuple[_Worker, int, float]]) -> float | None:
-        """Seconds until the first time-out; None: wait for ever."""
-        if self.timeout is None:
-            return None
-        return max(0.0, min(since for _, _, since in busy.values()) + self.timeout - time.monotonic())
-
-
-class _Worker:
-    """One process with a pipe: a row goes in, an Outcome comes out."""
-
-    def __init__(self, task: Task) -> None:
-        context = multiprocessing.get_context("spawn")  # threads of torch do not survive a fork
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        self.process.start()
-        theirs.close()
-        try:
-            # Through our own pipe: what is handed over at the start could block for ever if the process dies early.
-            self.pipe.send(task)
-            self.pipe.recv()  # it is up: a time-out counts from here, not from the start of Python
-        except (PicklingError, AttributeError, TypeError) as error:
-            self.kill()
-            raise InputError(
-                f"The task cannot be sent to a worker process: {error}.",
-                "Define its function at the top level of a module, or evaluate serially.",
-            ) from error
-        except (EOFError, ConnectionError):
-            raise DiffBBOError(
-                f"A worker process died while it was starting (exit code {self._exit_code()}).",
-                'In a script, start studies under `if __name__ == "__main__":`.',
-            ) from None
-
-    def receive(self, seconds: float) -> Outcome:
-        try:
-            outcome: Outcome = self.pipe.recv()
-            return outcome
-        except (EOFError, ConnectionError):
-            return Outcome("died", error=f"its process ended with exit code {self._exit_code()}", seconds=seconds)
-
-    def _exit_code(self) -> int | None:
-        self.process.join()
-        return self.process.exitcode
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.join()
-        self.pipe.close()
+        for position, result in scatter(partial(_evaluate_one, task), list(x), self.workers, self.timeout):
+            yield position, Outcome(**vars(result)) if isinstance(result, Lost) else result
 
 
 def default_backend(task: Task, timeout: float | None = None) -> Backend:
@@ -146,23 +72,8 @@ def default_backend(task: Task, timeout: float | None = None) -> Backend:
     return Processes(os.cpu_count() or 1, timeout) if task.costly else Serial(timeout)
 
 
-def _serve(pipe: Connection[Any, Any]) -> None:
-    """The worker's side. It ends with its parent, even in the middle of an evaluation."""
-
-    def follow_parent() -> None:
-        parent = multiprocessing.parent_process()
-        assert parent is not None
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=follow_parent, daemon=True).start()
-    try:
-        task: Task = pipe.recv()
-        pipe.send("ready")
-        while True:
-            pipe.send(_evaluate(task, pipe.recv()[None])[0])
-    except (EOFError, ConnectionError):
-        return
+def _evaluate_one(task: Task, row: Array) -> Outcome:
+    return _evaluate(task, row[None])[0]
 
 
 def _evaluate(task: Task, x: Array) -> list[Outcome]:

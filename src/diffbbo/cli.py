@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from .terminal import live_bar, number, out, round_line, say, show_error, show_notes, show_standings, without_nan
+from .terminal import (
+    cell_line,
+    live_bar,
+    number,
+    out,
+    round_line,
+    say,
+    show_error,
+    show_notes,
+    show_standings,
+    without_nan,
+)
 from .types import DiffBBOError, InputError, need
 
 if TYPE_CHECKING:
@@ -204,39 +217,38 @@ def compare(
     batch: Batch = 100,
     preset: Preset = "auto",
     device: Device = "auto",
+    workers: Annotated[int | None, typer.Option(help="Studies side by side; default: one per core.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Several methods on several tasks: curves as PNG and SVG, and a table. Run again, it does what is missing."""
     from . import registry
-    from .compare import grid, run_grid, standings, write_table
+    from .compare import failures, grid, run_grid, write_table
     from .plots import comparison
+    from .standings import standings
     from .storage import Storage
 
     need("matplotlib", "plots", "diffbbo compare")  # better now than after hours of running
     if seeds < 1:
         raise InputError(f"seeds = {seeds}.", "Use at least 1.")
     names = list(registry.methods()) if methods == "all" else [name.strip() for name in methods.split(",")]
-    cells = grid(tasks, names, range(seeds))
-    settings = {name: _settings(name, preset, device) for name in names}
+    cells = grid(tasks, names, range(seeds), rounds, batch, {name: _settings(name, preset, device) for name in names})
     results = []
     out_folder.mkdir(parents=True, exist_ok=True)
     with Storage(out_folder / "compare.db") as storage, live_bar(rounds, len(cells)) as bar:
-        for result in run_grid(cells, storage, rounds, batch, settings):
+        for result in run_grid(cells, storage, min(workers or os.cpu_count() or 1, len(cells))):
             results.append(result)
-            cell, final = result.cell, result.rounds[-1].best if result.rounds else None
-            word = f"failed: {result.error}" if result.error else f"best {number(final)}"
-            bar.finish_study(f"{len(results)}/{len(cells)}  {cell.task}  {cell.method}  seed {cell.seed}  {word}")
-    rows = [row for result in results for row in result.rows()]
+            bar.finish_study(f"{len(results)}/{len(cells)}  {cell_line(result)}")
+    rows = [row for result in results if not result.error for row in result.rows()]
     write_table(rows, out_folder / "comparison.csv")
-    table = standings(results)
+    table = standings(rows, failures(results))
     if rows:
         maxima = {name: registry.make_task(name).maximum for name in tasks}
         for suffix in ("png", "svg"):
             comparison(rows, out_folder / f"comparison.{suffix}", maxima)
     show_standings(table)
-    say(f"wrote comparison.csv, .png and .svg to {out_folder}")
+    say(f"wrote comparison.csv{', .png and .svg' if rows else ''} to {out_folder}")
     if as_json:
-        print(json.dumps(without_nan([vars(entry) for entry in table])))
+        print(json.dumps(without_nan([asdict(entry) for entry in table])))
 
 
 @app.command()
@@ -252,6 +264,21 @@ def report(
     with Storage(storage, create=False) as opened:
         write_report(opened, out_file, name)
     say(f"wrote {out_file}")
+
+
+@app.command()
+def merge(
+    target: Annotated[str, typer.Argument(help="URL, or path of an SQLite file; made if there is none.")],
+    sources: Annotated[list[str], typer.Argument(help="Storages whose finished rounds are copied into it.")],
+) -> None:
+    """Bring the studies of several machines together in one storage."""
+    from .merge import merge as copy
+    from .storage import Storage
+
+    with Storage(target) as into:
+        for source in sources:
+            with Storage(source, create=False) as opened:
+                say(f"{source}: {copy(into, opened)} rounds copied")
 
 
 @app.command()

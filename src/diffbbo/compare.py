@@ -3,135 +3,177 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from .backends import Serial
 from .registry import find, find_task, make_optimizer, make_task, methods
-from .statistics import bootstrap
 from .storage import Storage
-from .study import RoundSummary, Study, in_words
-from .types import Array, DiffBBOError
+from .study import RoundSummary, Study, in_words, summaries
+from .types import DiffBBOError, InputError
+from .workers import Lost, scatter
 
 COLUMNS = ("task", "method", "seed", "batch", "round", "best", "distinct", "batch_mean", "batch_max", "weight",
            "epistemic", "aleatoric", "gap", "train_s", "acquire_s", "failures", "fallback", "facts")  # fmt: skip
+WORDS = ("task", "method", "facts")  # columns that are not numbers
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One study of a grid."""
+    """One study of a grid. `label` is what tables call the method with these `settings` (JSON); by default its name."""
 
     task: str
     method: str
     seed: int
+    rounds: int = 16
+    batch: int = 100
+    settings: str = "{}"
+    label: str = ""
+
+    @property
+    def shown(self) -> str:
+        return self.label or self.method
+
+    @property
+    def name(self) -> str:
+        """Of the study."""
+        return f"{self.task} {self.shown} {self.batch} {self.seed}"
 
 
 @dataclass(frozen=True)
 class CellResult:
-    """What became of a cell: its rounds, or why it failed."""
+    """What became of a cell: its rounds so far, or why it failed."""
 
     cell: Cell
-    batch: int
     rounds: tuple[RoundSummary, ...]
     error: str = ""
 
+    @property
+    def complete(self) -> bool:
+        return len(self.rounds) >= self.cell.rounds
+
     def rows(self) -> list[dict[str, Any]]:
         """Tidy rows, one per round, with the columns of `COLUMNS`."""
-        head = {"task": self.cell.task, "method": self.cell.method, "seed": self.cell.seed, "batch": self.batch}
+        cell = self.cell
+        head = {"task": cell.task, "method": cell.shown, "seed": cell.seed, "batch": cell.batch}
         return [
             {key: (head | entry.to_dict() | {"facts": in_words(entry.facts)})[key] for key in COLUMNS}
             for entry in self.rounds
         ]
 
 
-def grid(task_names: Sequence[str], method_names: Sequence[str], seeds: Sequence[int]) -> list[Cell]:
-    """Every combination, seed by seed so that a stopped grid has seen every method; unknown names are refused."""
+def grid(
+    task_names: Sequence[str], method_names: Sequence[str], seeds: Sequence[int], rounds: int = 16, batch: int = 100,
+    settings: Mapping[str, dict[str, Any]] | None = None,
+) -> list[Cell]:  # fmt: skip
+    """Every combination, seed by seed so that a stopped grid has seen every method; unknown names are refused.
+
+    `settings` are those of a method's constructor, by its name.
+    """
     for name in task_names:
         find_task(name)
     for name in method_names:
         find("method", name, methods())
-    return [Cell(task, method, seed) for seed, task, method in product(seeds, task_names, method_names)]
+    own = {name: json.dumps((settings or {}).get(name, {})) for name in method_names}
+    return [
+        Cell(task, method, seed, rounds, batch, own[method])
+        for seed, task, method in product(seeds, task_names, method_names)
+    ]
 
 
 def run_grid(
-    cells: Sequence[Cell], storage: Storage, rounds: int, batch: int, settings: dict[str, dict[str, Any]] | None = None
+    cells: Sequence[Cell], storage: Storage, workers: int = 1, minutes: float | None = None
 ) -> Iterator[CellResult]:
-    """Run what is missing of each cell. One that fails does not stop the rest. `settings` are per method."""
-    for cell in cells:
-        done: list[RoundSummary] = []
-        error = ""
-        try:
-            task = make_task(cell.task)
-            own = (settings or {}).get(cell.method, {})
-            optimizer = make_optimizer(cell.method, task.space, seed=cell.seed, minimize=task.minimize, **own)
-            name = f"{cell.task}-{cell.method}-{cell.seed}"
-            for entry in Study(task, optimizer, storage, name).steps(rounds, batch):
+    """Run what is missing of each cell, in order or `workers` at a time. One that fails does not stop the rest.
+
+    After `minutes` no round is begun: what is unfinished then comes back incomplete, and another run goes on with it.
+    """
+    if workers < 1:
+        raise InputError(f"workers = {workers}.", "Use at least 1.")
+    until = None if minutes is None else time.time() + 60 * minutes
+    if workers == 1:
+        yield from (_run(cell, storage, until) for cell in cells)
+        return
+    threads = max(1, (os.cpu_count() or 1) // workers)
+    for position, result in scatter(partial(_run_there, storage.url, until, threads), cells, workers):
+        yield CellResult(cells[position], (), result.error) if isinstance(result, Lost) else result
+
+
+def _run_there(url: str, until: float | None, threads: int, cell: Cell) -> CellResult:
+    """Run a cell in a worker process, which has `threads` threads to itself."""
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(threads)
+    with Storage(url) as storage:
+        return _run(cell, storage, until)
+
+
+def _run(cell: Cell, storage: Storage, until: float | None) -> CellResult:
+    done: list[RoundSummary] = []
+    error = ""
+    try:
+        if until is None or time.time() < until:
+            # Cells side by side keep the cores busy; within one, designs are evaluated one after the other.
+            for entry in _study(cell, storage).steps(cell.rounds, cell.batch):
                 done.append(entry)
-        except Exception as failure:  # whatever a method does, the others must run
-            error = str(failure) if isinstance(failure, DiffBBOError) else f"{type(failure).__name__}: {failure}"
-        yield CellResult(cell, batch, tuple(done), error)
+                if until is not None and time.time() > until:
+                    break
+    except Exception as failure:  # whatever a method does, the others must run
+        error = str(failure) if isinstance(failure, DiffBBOError) else f"{type(failure).__name__}: {failure}"
+    return CellResult(cell, tuple(done), error)
+
+
+def _study(cell: Cell, storage: Storage) -> Study:
+    task = make_task(cell.task)
+    settings = json.loads(cell.settings)
+    optimizer = make_optimizer(cell.method, task.space, seed=cell.seed, minimize=task.minimize, **settings)
+    return Study(task, optimizer, storage, cell.name, backend=Serial())
+
+
+def stored(cells: Sequence[Cell], storage: Storage) -> list[CellResult]:
+    """What a storage holds of these cells, without running anything."""
+    records = {record.name: record for record in storage.studies()}
+    found = []
+    for cell in cells:
+        record = records.get(cell.name)
+        if record is not None:
+            rounds = summaries(storage.rounds(record.id), record.minimize)
+            found.append(CellResult(cell, tuple(rounds[: cell.rounds])))
+    return found
+
+
+def failures(results: Sequence[CellResult]) -> dict[tuple[str, str], str]:
+    """What went wrong, by task and method."""
+    said: dict[tuple[str, str], dict[str, None]] = {}
+    for result in results:
+        if result.error:
+            said.setdefault((result.cell.task, result.cell.shown), {})[f"seed {result.cell.seed}: {result.error}"] = (
+                None
+            )
+    return {pair: "; ".join(errors) for pair, errors in said.items()}
 
 
 def write_table(rows: Sequence[dict[str, Any]], path: Path) -> None:
     """Tidy rows as CSV."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as handle:
         table = csv.DictWriter(handle, COLUMNS)
         table.writeheader()
         table.writerows(rows)
 
 
-@dataclass(frozen=True)
-class Standing:
-    """A method on a task: means over seeds, 95 % bootstrap intervals; `area` is the mean of the best-so-far curve."""
-
-    task: str
-    method: str
-    seeds: int
-    best: float
-    best_interval: tuple[float, float]
-    area: float
-    area_interval: tuple[float, float]
-    distinct: float  # share of different designs in a batch
-    rank: int  # by area, 1 = best
-    error: str = ""
-
-
-def standings(results: Sequence[CellResult]) -> list[Standing]:
-    """The table of a comparison, best method first within each task; failed methods last, with their error."""
-    table: list[Standing] = []
-    for task in dict.fromkeys(result.cell.task for result in results):
-        sign = -1 if find_task(task)[0].minimize else 1
-        entries: list[Standing] = []
-        for method in dict.fromkeys(result.cell.method for result in results if result.cell.task == task):
-            mine = [r for r in results if r.cell.task == task and r.cell.method == method]
-            entries.append(_standing(task, method, mine))
-        ok = sorted((e for e in entries if not np.isnan(e.area)), key=lambda e: -sign * e.area)
-        table.extend(Standing(**(vars(e) | {"rank": rank})) for rank, e in enumerate(ok, 1))
-        table.extend(e for e in entries if np.isnan(e.area))
-    return table
-
-
-def _standing(task: str, method: str, results: list[CellResult]) -> Standing:
-    complete = [r for r in results if not r.error]
-    curves = [np.array([e.best if e.best is not None else np.nan for e in r.rounds]) for r in complete]
-    final = np.array([curve[-1] for curve in curves])
-    area = np.array([np.nanmean(curve) if np.isfinite(curve).any() else np.nan for curve in curves])
-    share = [e.distinct / r.batch for r in complete for e in r.rounds]
-    error = "; ".join(dict.fromkeys(f"seed {r.cell.seed}: {r.error}" for r in results if r.error))
-    return Standing(
-        task, method, len(complete), _mean(final), _interval(final), _mean(area), _interval(area),
-        float(np.mean(share)) if share else float("nan"), 0, error,
-    )  # fmt: skip
-
-
-def _mean(values: Array) -> float:
-    return float(np.mean(values)) if len(values) else float("nan")
-
-
-def _interval(values: Array) -> tuple[float, float]:
-    low, high = bootstrap(values)
-    return float(low), float(high)
+def read_table(path: Path) -> list[dict[str, Any]]:
+    """What `write_table` wrote; an empty cell is None."""
+    with path.open(newline="", encoding="utf-8") as handle:
+        return [
+            {key: text if key in WORDS else float(text) if text else None for key, text in row.items()}
+            for row in csv.DictReader(handle)
+        ]

@@ -147,7 +147,8 @@ class Study:
         if record is None:
             self.storage.add_study(
                 self.name, task=self.task.name, method=str(settings["method"]), seed=self.optimizer.seed,
-                minimize=self.task.minimize, settings=settings, space=space, start=start, environment=_environment(),
+                minimize=self.task.minimize, settings=settings, space=space, start=start,
+                environment=_environment(self.optimizer),
             )  # fmt: skip
             record = self.storage.study(self.name)
             assert record is not None
@@ -243,8 +244,14 @@ def _short(value: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def _environment() -> dict[str, Any]:
+def _environment(optimizer: Optimizer) -> dict[str, Any]:
+    gpu = ""
+    if getattr(optimizer, "device", "") == "cuda":
+        import torch
+
+        gpu = torch.cuda.get_device_name()
     return {
         "diffbbo": __version__, "python": platform.python_version(), "torch": version("torch"),
         "numpy": np.__version__, "machine": platform.machine(), "system": platform.system(), "cores": os.cpu_count(),
+        "threads": int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1), "gpu": gpu,
     }  # fmt: skip

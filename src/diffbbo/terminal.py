@@ -16,7 +16,8 @@ from .progress import listening
 from .types import DiffBBOError
 
 if TYPE_CHECKING:
-    from .compare import Standing
+    from .compare import CellResult
+    from .standings import Interval, Standing
     from .study import RoundSummary
 
 out = Console(soft_wrap=True)
@@ -106,6 +107,17 @@ def round_line(entry: RoundSummary, rounds: int) -> str:
     return "  ".join(parts)
 
 
+def cell_line(result: CellResult) -> str:
+    """What became of one study of a grid."""
+    cell, final = result.cell, result.rounds[-1].best if result.rounds else None
+    word = f"failed: {result.error}" if result.error else f"best {number(final)}"
+    return f"{cell.task}  {cell.shown}  seed {cell.seed}  {word}"
+
+
+def interval(value: Interval) -> str:
+    return f"{number(value.mean)} ({number(value.low)} to {number(value.high)})"
+
+
 def show_standings(table: list[Standing]) -> None:
     shown = Table("task", "rank", "method", "best (95 % interval)", "area (95 % interval)", "distinct", "seeds",
                   title="Comparison")  # fmt: skip
@@ -113,12 +125,8 @@ def show_standings(table: list[Standing]) -> None:
         if e.seeds == 0:
             shown.add_row(e.task, "-", e.method, f"failed: {e.error}", "", "", "0")
             continue
-        best, area = (
-            f"{number(mean)} ({number(low)} to {number(high)})"
-            for mean, (low, high) in ((e.best, e.best_interval), (e.area, e.area_interval))
-        )
         seeds = f"{e.seeds}" + (f", failed: {e.error}" if e.error else "")
-        shown.add_row(e.task, str(e.rank), e.method, best, area, f"{e.distinct:.0%}", seeds)
+        shown.add_row(e.task, str(e.rank), e.method, interval(e.best), interval(e.area), f"{e.distinct:.0%}", seeds)
     out.print(shown)
 
 

@@ -1,0 +1,145 @@
+"""The table of a comparison: who is best, by how much, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .registry import find_task
+from .statistics import bootstrap
+from .types import Array
+
+Rows = Sequence[Mapping[str, Any]]  # tidy rows, one per round, as `compare.COLUMNS` names them
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean over seeds with its 95 % bootstrap interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Array) -> Interval:
+        if not len(values):
+            return cls(float("nan"), float("nan"), float("nan"))
+        low, high = bootstrap(values)
+        return cls(float(np.mean(values)), float(low), float(high))
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A method on a task, over seeds; `area` is the mean of the best-so-far curve."""
+
+    task: str
+    method: str
+    seeds: int
+    best: Interval
+    area: Interval
+    batch_mean: float
+    distinct: float  # share of different designs in a batch
+    seconds: float  # of asking, per round
+    rank: int = 0  # by area, 1 = best; 0 = no result
+    error: str = ""
+
+
+def standings(rows: Rows, errors: Mapping[tuple[str, str], str] | None = None) -> list[Standing]:
+    """Best method first within each task; last those without a result, with their error by (task, method)."""
+    failed = dict(errors or {})
+    pairs = list(dict.fromkeys([*((row["task"], row["method"]) for row in rows), *failed]))
+    table: list[Standing] = []
+    for task in dict.fromkeys(task for task, _ in pairs):
+        entries = [
+            _standing([r for r in rows if (r["task"], r["method"]) == pair], *pair, failed.get(pair, ""))
+            for pair in pairs
+            if pair[0] == task
+        ]
+        ok = sorted((e for e in entries if e.seeds), key=lambda e: -sign(task) * e.area.mean)
+        table.extend(replace(e, rank=rank) for rank, e in enumerate(ok, 1))
+        table.extend(e for e in entries if not e.seeds)
+    return table
+
+
+def sign(task: str) -> int:
+    """1 where more is better, -1 where less is."""
+    return -1 if find_task(task)[0].minimize else 1
+
+
+def _standing(rows: Rows, task: str, method: str, error: str) -> Standing:
+    curves = curves_of(rows)
+    final, area = final_of(curves), area_of(curves)
+    return Standing(
+        task, method, len(curves), Interval.of(np.array(list(final.values()))),
+        Interval.of(np.array(list(area.values()))),
+        batch_mean=_mean(row["batch_mean"] for row in rows),
+        distinct=_mean(row["distinct"] / row["batch"] for row in rows),
+        seconds=_mean((row["train_s"] or 0) + (row["acquire_s"] or 0) for row in rows),
+        error=error,
+    )  # fmt: skip
+
+
+def curves_of(rows: Rows) -> dict[int, Array]:
+    """Best value so far, round by round, by seed."""
+    found: dict[int, dict[int, float]] = {}
+    for row in rows:
+        best = row["best"]
+        found.setdefault(int(row["seed"]), {})[int(row["round"])] = float("nan") if best is None else float(best)
+    return {seed: np.array([curve[k] for k in sorted(curve)]) for seed, curve in sorted(found.items())}
+
+
+def final_of(curves: Mapping[int, Array]) -> dict[int, float]:
+    return {seed: float(curve[-1]) for seed, curve in curves.items()}
+
+
+def area_of(curves: Mapping[int, Array]) -> dict[int, float]:
+    """The mean of each curve; a round before the first success does not count."""
+    return {s: float(np.nanmean(c)) if np.isfinite(c).any() else float("nan") for s, c in curves.items()}
+
+
+def _mean(values: Any) -> float:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else float("nan")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much better `method` is than `rival` on a task, in the task's unit, seed by seed; above 0 = better."""
+
+    task: str
+    method: str
+    rival: str
+    seeds: int
+    area: Interval
+    final: Interval
+
+
+def differences(rows: Rows, method: str) -> list[Difference]:
+    """Paired over the seeds that both have, against every rival on every task."""
+    found = []
+    for task in dict.fromkeys(row["task"] for row in rows):
+        here = [row for row in rows if row["task"] == task]
+        mine = curves_of([row for row in here if row["method"] == method])
+        for rival in dict.fromkeys(row["method"] for row in here if row["method"] != method):
+            theirs = curves_of([row for row in here if row["method"] == rival])
+            seeds = [seed for seed in mine if seed in theirs]
+            intervals = []
+            for measure in (area_of, final_of):
+                ours, other = measure(mine), measure(theirs)
+                intervals.append(Interval.of(sign(task) * np.array([ours[s] - other[s] for s in seeds])))
+            found.append(Difference(task, method, rival, len(seeds), *intervals))
+    return found
+
+
+def mean_ranks(table: Sequence[Standing]) -> dict[str, float]:
+    """The mean over tasks of the rank by area, best first; only of methods with a result on every task."""
+    tasks = {entry.task for entry in table}
+    ranks: dict[str, list[int]] = {}
+    for entry in table:
+        if entry.rank:
+            ranks.setdefault(entry.method, []).append(entry.rank)
+    whole = {method: float(np.mean(found)) for method, found in ranks.items() if len(found) == len(tasks)}
+    return dict(sorted(whole.items(), key=lambda item: item[1]))
