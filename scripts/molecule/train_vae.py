@@ -43,9 +43,9 @@ class Settings:
     """What defines a run, apart from the data."""
 
     seed: int = 0
-    beta: float = 0.3  # final weight of the KL term
+    beta: float = 1.0  # final weight of the KL term
     free: float = 0.5  # nats of KL, on average over a batch, that a latent number may cost for nothing
-    sigma: float = 1.0  # error, in standard deviations, at which a property is known well enough
+    sigma: float = 0.4  # error, in standard deviations, at which a property is known well enough
     moments: float = 0.3  # weight of the squared distance of the moments of z from those of N(0, I)
     hidden: int = 512  # of the decoder
     sketch: int = 24  # numbers a place in the decoder's sketch
@@ -284,6 +284,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=7.0)
     parser.add_argument("--steps", type=int, help="instead of what fits into --minutes")
     parser.add_argument("--beta", type=float, default=Settings.beta)
+    parser.add_argument("--sigma", type=float, default=Settings.sigma)
     parser.add_argument("--seed", type=int, default=Settings.seed)
     parser.add_argument("--rows", type=int, help="use only so many molecules (for a test)")
     parser.add_argument("--checks", type=int, default=14, help="held-out checks in a run")
@@ -297,7 +298,7 @@ def main() -> None:
     for name in ("tokens", "properties"):
         data[name] = data[name][: options.rows]
     options.results.mkdir(parents=True, exist_ok=True)
-    trainer = Trainer(data, Settings(seed=options.seed, beta=options.beta), device)
+    trainer = Trainer(data, Settings(seed=options.seed, beta=options.beta, sigma=options.sigma), device)
     deadline = begin + 60 * options.minutes
     fitting = planned_steps(trainer, deadline - time.monotonic())  # also with --steps, so that the run is the same
     steps = options.steps or fitting

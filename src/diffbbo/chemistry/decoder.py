@@ -17,7 +17,7 @@ from ..assets import load_arrays
 from ..types import Array, InputError, need
 
 FILE = "molecule_decoder.npz"
-SHA256 = "d67924d711733bfb39ce255065336387e8f1e5d43d4fc1347af78e779e01a59c"
+SHA256 = "0629a9c95a46ab3774acfb18dace26c4a46853847987aababde3eb0477f2f9ad"
 LATENT = 32
 LENGTH = 72  # tokens of the longest molecule in the training data
 

@@ -16,7 +16,7 @@ from ..types import Array
 from ..variables import Real
 
 FILE = "molecule.npz"
-SHA256 = "e5fada6705f3968c86262de19f96e79dd8317c9fc8776e988113ea3c7b5970f4"
+SHA256 = "b708dff5d4bd035d43ef944d4730b3636a3081f646a06d980f31bf4bcdae8df9"
 BOUND = 4.0  # of a latent number; draws from N(0, 1) beyond it are one in 16,000
 USUAL = 8.0  # length of a latent row that one draw from N(0, I) in 1,000 exceeds
 SOURCE = (
@@ -71,7 +71,7 @@ class MoleculeSpace(Task):
         order = np.argsort(-self.table)
         middle = len(order) // 8 * np.array([4, 5, 6])  # of the start data: worse than the median
         chosen = [*order[:3], *order[middle]]
-        captions = [f"{'best known' if k < 3 else 'start data'}: {self.table[row]:.2f}" for k, row in enumerate(chosen)]
+        captions = [f"{'best of these' if k < 3 else 'start data'}: {self.table[row]:.2f}" for k, row in enumerate(chosen)]
         draw_molecules(figure, [names[self.arrays["molecule"][row]] for row in chosen], captions)
 
 
