@@ -15,6 +15,7 @@ from diffbbo.testing import check_optimizer, check_task
 # Settings that make a method quick enough for a test.
 SMALL: dict[str, dict[str, Any]] = {name: {"effort": 0.1} for name in ("gp-ei", "gp-ucb", "gp-jes", "turbo")}
 SMALL["cbas"] = {"samples": 20, "iterations": 2, "epochs": 2, "members": 4, "vae_steps": 20, "oracle_steps": 20}
+SMALL |= {name: {"steps": 60, "candidates": 200} for name in ("lfbo-ei", "lfbo-pi")}
 SMALL["lolbo"] = {"inducing": 20, "vae_steps": 20, "gp_steps": 4, "joint_steps": 2, "candidates": 64}
 
 

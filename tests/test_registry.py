@@ -11,9 +11,27 @@ from diffbbo.registry import find_task, methods, tasks
 
 SPACE = Space([Real("x", 0, 1)])
 
+BEHIND = {
+    "diffbbo": "diffbbo.algorithm.DiffBBO",
+    "diffbbo-paper": "diffbbo.algorithm.DiffBBOPaper",
+    "random": "diffbbo.baselines.random.Random",
+    "evolution": "diffbbo.baselines.evolution.Evolution",
+    "evolution-regularized": "diffbbo.baselines.evolution_regularized.RegularizedEvolution",
+    "cbas": "diffbbo.baselines.cbas.CbAS",
+    "gp-ei": "diffbbo.baselines.gp_ei.GPEI",
+    "gp-ucb": "diffbbo.baselines.gp_ucb.GPUCB",
+    "gp-jes": "diffbbo.baselines.gp_jes.GPJES",
+    "turbo": "diffbbo.baselines.turbo.Turbo",
+    "lolbo": "diffbbo.baselines.lolbo.LOLBO",
+    "lfbo-ei": "diffbbo.baselines.lfbo.LfboEI",
+    "lfbo-pi": "diffbbo.baselines.lfbo.LfboPI",
+    "cmaes": "diffbbo.baselines.cma_es.CmaEs",
+    "optuna-tpe": "diffbbo.baselines.tpe.OptunaTPE",
+}
+
 
 def test_the_methods_and_tasks_of_this_release_are_there() -> None:
-    assert {"diffbbo", "diffbbo-paper", "random", "evolution"} <= set(methods())
+    assert set(BEHIND) == set(methods())
     assert next(iter(methods())) == "diffbbo"  # ours first
     assert {
         "tfbind8",
@@ -34,9 +52,11 @@ def test_behind_each_method_is_the_class_of_that_name(name: str) -> None:
     cls = methods()[name]
     assert issubclass(cls, Optimizer)
     assert cls.name == name
-    assert cls.summary and cls.reference
+    assert cls.summary and cls.reference and cls.supports
     made = make_optimizer(name, SPACE, seed=3, minimize=True)
     assert type(made) is cls
+    assert f"{cls.__module__}.{cls.__qualname__}" == BEHIND[name]
+    assert made.settings()["method"] == name
     assert (made.seed, made.minimize, made.space) == (3, True, SPACE)
 
 

@@ -152,12 +152,11 @@ def stored(cells: Sequence[Cell], storage: Storage) -> list[CellResult]:
 
 def failures(results: Sequence[CellResult]) -> dict[tuple[str, str], str]:
     """What went wrong, by task and method."""
-    said: dict[tuple[str, str], dict[str, None]] = {}
+    said: dict[tuple[str, str], list[str]] = {}
     for result in results:
         if result.error:
-            said.setdefault((result.cell.task, result.cell.shown), {})[f"seed {result.cell.seed}: {result.error}"] = (
-                None
-            )
+            pair = result.cell.task, result.cell.shown
+            said.setdefault(pair, []).append(f"seed {result.cell.seed}: {result.error}")
     return {pair: "; ".join(errors) for pair, errors in said.items()}
 
 
