@@ -5,7 +5,6 @@
     python scripts/rivals/gp.py ackley        TuRBO-1, appendix A of its paper: 20 to start, 10 at a time, 500 in all
     python scripts/rivals/gp.py ackley-5      TuRBO-5, the same with 10 designs to start each region
     python scripts/rivals/gp.py tutorial      TuRBO-1 as in BoTorch's tutorial: 20 to start, 4 at a time, 220 in all
-    python scripts/rivals/gp.py seconds       seconds per ask(100) at 1,000 and 10,000 told rows
 
 `--seeds 5` sets how many runs. Everything is minimised.
 """
@@ -88,29 +87,10 @@ def show(name: str, seeds: int) -> None:
         print(f"  {method}: {(time.perf_counter() - started) / seeds:.0f} s a run", flush=True)
 
 
-def seconds() -> None:
-    """Seconds for ask(100) with a first and a second round told, on two tasks."""
-    for name in ("tfbind8", "superconductor"):
-        task = make_task(name)
-        rng = np.random.default_rng(0)
-        for rows in (1_000, 10_000):
-            x = task.space.sample(rows, rng)
-            y = task.evaluate(x)
-            for method in (*METHODS, "turbo"):
-                optimizer = make_optimizer(method, task.space, minimize=task.minimize)
-                optimizer.tell(x, y)
-                started = time.perf_counter()
-                optimizer.ask(100)
-                print(f"{name} {rows} rows {method}: {time.perf_counter() - started:.1f} s", flush=True)
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("problem", choices=["branin", "hartmann6", "ackley", "ackley-5", "tutorial", "seconds"])
+    parser.add_argument("problem", choices=["branin", "hartmann6", "ackley", "ackley-5", "tutorial"])
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
     logging.getLogger("diffbbo").setLevel(logging.ERROR)
-    if options.problem == "seconds":
-        seconds()
-    else:
-        show(options.problem, options.seeds)
+    show(options.problem, options.seeds)

@@ -71,7 +71,9 @@ class MoleculeSpace(Task):
         order = np.argsort(-self.table)
         middle = len(order) // 8 * np.array([4, 5, 6])  # of the start data: worse than the median
         chosen = [*order[:3], *order[middle]]
-        captions = [f"{'best of these' if k < 3 else 'start data'}: {self.table[row]:.2f}" for k, row in enumerate(chosen)]
+        captions = [
+            f"{'best of these' if k < 3 else 'start data'}: {self.table[row]:.2f}" for k, row in enumerate(chosen)
+        ]
         draw_molecules(figure, [names[self.arrays["molecule"][row]] for row in chosen], captions)
 
 
