@@ -3,7 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint clean
+# Each with its grid of cells and its part of docs/results.md (experiments/common.py).
+EXPERIMENTS := comparison ablation_weight ablation_batch timing theory
+LIMITS = $(if $(WORKERS),--workers $(WORKERS)) $(if $(MINUTES),--minutes $(MINUTES))
+
+.PHONY: demo test lint results experiments clean
 
 demo: $(VENV)/installed
 	$(BIN)/diffbbo run tfbind8 --rounds 5 --batch 100 --seed 0 --storage runs/demo.db --name demo
@@ -13,9 +17,20 @@ test: $(VENV)/installed lint
 	$(BIN)/python -m pytest -m "not slow and not cuda"
 
 lint: $(VENV)/installed
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests experiments
+	$(BIN)/ruff format --check src tests experiments
 	$(BIN)/mypy
+
+results: $(VENV)/installed
+	for name in $(EXPERIMENTS); do $(BIN)/python -m experiments.$$name draw || exit 1; done
+
+# Completes what is missing, for hours or days: `make experiments WORKERS=8 MINUTES=60` gives each experiment an hour.
+# Times are taken first and one study at a time, so begin on a quiet machine.
+experiments: $(VENV)/installed
+	$(BIN)/python -m experiments.timing run $(LIMITS) --workers 1
+	$(BIN)/python -m experiments.theory moments
+	for name in $(filter-out timing,$(EXPERIMENTS)); do $(BIN)/python -m experiments.$$name run $(LIMITS) || exit 1; done
+	$(MAKE) results
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "diffbbo needs Python 3.11 or newer: make PYTHON=...")'

@@ -238,6 +238,8 @@ def compare(
         for result in run_grid(cells, storage, min(workers or os.cpu_count() or 1, len(cells))):
             results.append(result)
             bar.finish_study(f"{len(results)}/{len(cells)}  {cell_line(result)}")
+    place = {cell: k for k, cell in enumerate(cells)}
+    results.sort(key=lambda result: place[result.cell])  # side by side they come as they are done
     rows = [row for result in results if not result.error for row in result.rows()]
     write_table(rows, out_folder / "comparison.csv")
     table = standings(rows, failures(results))

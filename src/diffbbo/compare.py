@@ -14,7 +14,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from .acquisition import FixedWeight, RandomWeight, UaE
 from .backends import Serial
+from .diffusion.config import EnsembleConfig
 from .registry import find, find_task, make_optimizer, make_task, methods
 from .storage import Storage
 from .study import RoundSummary, Study, in_words, summaries
@@ -28,7 +30,10 @@ WORDS = ("task", "method", "facts")  # columns that are not numbers
 
 @dataclass(frozen=True)
 class Cell:
-    """One study of a grid. `label` is what tables call the method with these `settings` (JSON); by default its name."""
+    """One study of a grid. `label` is what tables call the method with these `settings` (JSON); by default its name.
+
+    An acquisition or a config is described by its fields: `{"acquisition": {"name": "FixedWeight", "w": 1.2}}`.
+    """
 
     task: str
     method: str
@@ -133,9 +138,22 @@ def _run(cell: Cell, storage: Storage, until: float | None) -> CellResult:
 
 def _study(cell: Cell, storage: Storage) -> Study:
     task = make_task(cell.task)
-    settings = json.loads(cell.settings)
+    settings = {key: _made(key, value) for key, value in json.loads(cell.settings).items()}
     optimizer = make_optimizer(cell.method, task.space, seed=cell.seed, minimize=task.minimize, **settings)
     return Study(task, optimizer, storage, cell.name, backend=Serial())
+
+
+def _made(key: str, value: Any) -> Any:
+    """A setting, made from its JSON where it is an object: `{"acquisition": {"name": "FixedWeight", "w": 1.2}}`,
+    `{"config": {"hidden": 64}}`."""
+    if not isinstance(value, dict) or key not in ("acquisition", "config"):
+        return value
+    known = {cls.__name__: cls for cls in (UaE, FixedWeight, RandomWeight)}
+    cls = EnsembleConfig if key == "config" else find(key, str(value.get("name")), known)
+    try:
+        return cls(**{name: entry for name, entry in value.items() if name != "name"})
+    except TypeError as error:
+        raise InputError(f"The {key} cannot be made from {value}: {error}.", "Check its fields.") from error
 
 
 def stored(cells: Sequence[Cell], storage: Storage) -> list[CellResult]:

@@ -32,7 +32,8 @@ def comparison(rows: list[dict[str, Any]], path: Path, maxima: Mapping[str, floa
     styles = _styles(list(dict.fromkeys(str(row["method"]) for row in rows)))
     across = len(tasks) if len(tasks) <= 3 else 2 if len(tasks) == 4 else 3
     down = -(-len(tasks) // across)
-    width = 3.5 if across == 1 else 2.4 * across
+    # A panel alone with many lines is made wider, so that its legend has more than one column.
+    width = 2.4 * across if across > 1 else 3.5 if len(styles) <= 6 else 4.6
     entries = len(styles) + 1  # the known optimum may get one
     legend_lines = -(-entries // max(1, int(width / (0.55 + 0.062 * max(map(len, [*styles, OPTIMUM]))))))
     with styled():

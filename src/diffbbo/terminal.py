@@ -114,7 +114,10 @@ def cell_line(result: CellResult) -> str:
     return f"{cell.task}  {cell.shown}  seed {cell.seed}  {word}"
 
 
-def interval(value: Interval) -> str:
+def interval(value: Interval, seeds: int) -> str:
+    """A mean with its interval; one seed has none."""
+    if seeds < 2:
+        return number(value.mean)
     return f"{number(value.mean)} ({number(value.low)} to {number(value.high)})"
 
 
@@ -126,7 +129,8 @@ def show_standings(table: list[Standing]) -> None:
             shown.add_row(e.task, "-", e.method, f"failed: {e.error}", "", "", "0")
             continue
         seeds = f"{e.seeds}" + (f", failed: {e.error}" if e.error else "")
-        shown.add_row(e.task, str(e.rank), e.method, interval(e.best), interval(e.area), f"{e.distinct:.0%}", seeds)
+        best, area = interval(e.best, e.seeds), interval(e.area, e.seeds)
+        shown.add_row(e.task, str(e.rank), e.method, best, area, f"{e.distinct:.0%}", seeds)
     out.print(shown)
 
 

@@ -1,0 +1,151 @@
+"""Figure 2: every method on every task, 16 rounds of 100, from the 25th to 50th percentile of the visible data.
+
+    python -m experiments.comparison run|table|draw|again      (options: experiments/common.py)
+
+Seeds from 100 up, which nothing was tuned on: ten for what costs seconds and for `diffbbo`, five for the others. What
+a method would choose by hardware is fixed, so that cells of different machines are the same experiment: our two methods
+have the preset `fast`, Gaussian processes see 500 rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from diffbbo import make_task
+from diffbbo.compare import Cell
+from diffbbo.plots import comparison
+from diffbbo.standings import Interval, Standing, differences, mean_ranks, sign, standings
+from diffbbo.terminal import interval, number
+
+from .common import Experiment, Places, main
+from .page import NOTHING, markdown, picture
+from .results import Results
+
+TASKS = ("tfbind8", "tfbind10", "tfbind10-clean", "superconductor", "ant", "dkitty", "molecule")
+JUDGED = tuple(task for task in TASKS if task != "tfbind10")  # the raw lookup is mostly noise: reported, not ranked
+FIRST_SEED, ROUNDS, BATCH = 100, 16, 100
+# In the order of the figures: seeds, and roughly the seconds of a round, which only decide what runs first.
+METHODS = {
+    "diffbbo": (10, 20.0), "diffbbo-paper": (5, 60.0), "gp-ei": (5, 30.0), "gp-ucb": (5, 30.0), "gp-jes": (5, 40.0),
+    "turbo": (5, 10.0), "lolbo": (5, 30.0), "lfbo-ei": (5, 3.0), "lfbo-pi": (5, 3.0), "cbas": (5, 10.0),
+    "optuna-tpe": (5, 8.0), "cmaes": (10, 0.1), "evolution": (10, 0.02), "evolution-regularized": (10, 0.03),
+    "random": (10, 0.01),
+}  # fmt: skip
+OURS = ("diffbbo", "diffbbo-paper")
+GPS = ("gp-ei", "gp-ucb", "gp-jes", "turbo")
+SETTINGS = dict.fromkeys(OURS, json.dumps({"preset": "fast"})) | dict.fromkeys(GPS, json.dumps({"rows": 500}))
+ENOUGH = 3  # seeds that both must have before a difference is judged
+
+
+def cells(tasks: Sequence[str] = TASKS, rounds: int = ROUNDS, batch: int = BATCH) -> tuple[Cell, ...]:
+    """Seed by seed, cheap methods first: a grid that is stopped has seen every method and task."""
+    every = [
+        (seed, METHODS[method][1], Cell(task, method, seed, rounds, batch, SETTINGS.get(method, "{}")))
+        for method in METHODS
+        for task in tasks
+        for seed in range(FIRST_SEED, FIRST_SEED + METHODS[method][0])
+    ]
+    return tuple(cell for *_, cell in sorted(every, key=lambda entry: entry[:2]))
+
+
+def draw(results: Results, places: Places) -> dict[str, str]:
+    """One panel and one table per task, a table of ranks, and our methods against the best rival of each task."""
+    standing = standing_of(results)
+    parts = {task: task_table(results, standing, task) for task in results.tasks}
+    parts["ranks"] = rank_table(results, [entry for entry in standing if entry.task in JUDGED])
+    parts["differences"] = difference_table(results, standing)
+    parts["figure"] = curves(results, places, "comparison", "Best value found against evaluations, by task and method")
+    return parts
+
+
+def standing_of(results: Results) -> list[Standing]:
+    """Who stands where; methods without any complete seed come last, with the reason."""
+    known = {(row["task"], row["method"]) for row in results.rows}
+    return standings(results.rows, {pair: why for pair, why in results.holes.items() if pair not in known})
+
+
+def curves(results: Results, places: Places, name: str, what: str) -> str:
+    """Best-so-far curves as a figure, and the link to it."""
+    if not results.rows:
+        return NOTHING
+    maxima = {task: make_task(task).maximum for task in results.tasks}
+    for suffix in ("png", "svg"):
+        comparison(results.rows, places.images / f"{name}.{suffix}", maxima)
+    return picture(name, what)
+
+
+def task_table(results: Results, standing: Sequence[Standing], task: str) -> str:
+    here = [entry for entry in standing if entry.task == task]
+    if not any(entry.seeds for entry in here):
+        reasons = {why for (where, _), why in results.holes.items() if where == task}
+        return NOTHING if reasons <= {"not run yet"} else f"*No result: {'; '.join(sorted(reasons))}.*"
+    normalise = make_task(task).normalise
+    lines = []
+    for e in here:
+        why = results.holes.get((task, e.method), "")
+        if not e.seeds:
+            lines.append(["-", e.method, "0", *["-"] * 6, why])
+            continue
+        score = Interval(*(float(normalise(value)) for value in (e.best.mean, e.best.low, e.best.high)))
+        lines.append([
+            str(e.rank), e.method, str(e.seeds), interval(e.best, e.seeds), interval(e.area, e.seeds),
+            interval(score, e.seeds), number(e.batch_mean), f"{e.distinct:.0%}", f"{e.seconds:.2g}", why,
+        ])  # fmt: skip
+    header = ["rank", "method", "seeds", "best found", "area", "normalised best", "batch mean", "distinct",
+              "s a round", "missing"]  # fmt: skip
+    return markdown(header, lines)
+
+
+def rank_table(results: Results, standing: Sequence[Standing]) -> str:
+    """Ranks by area; a method that lacks a task has no mean."""
+    if not any(entry.rank for entry in standing):
+        return NOTHING
+    tasks = [task for task in results.tasks if any(entry.task == task for entry in standing)]
+    ranks = {(entry.task, entry.method): entry.rank for entry in standing if entry.rank}
+    means = mean_ranks(standing)
+    methods = [*means, *(method for method in results.methods if method not in means)]
+    lines = []
+    for method in methods:
+        mean = f"{means[method]:.2f}" if method in means else "-"
+        missing = [f"{task}: {results.holes.get((task, method), '')}" for task in tasks if (task, method) not in ranks]
+        lines.append([method, mean, *(str(ranks.get((task, method), "-")) for task in tasks), "; ".join(missing)])
+    return markdown(["method", "mean rank", *tasks, "missing"], lines)
+
+
+def difference_table(results: Results, standing: Sequence[Standing]) -> str:
+    """Each of ours against the rival with the best mean on that task, once by area and once by the best found."""
+    lines = []
+    for task in results.tasks:
+        rivals = [e for e in standing if e.task == task and e.seeds and e.method not in OURS]
+        for ours in OURS:
+            paired = {d.rival: d for d in differences(results.of_task(task), ours)}
+            rank = next((e.rank for e in standing if (e.task, e.method) == (task, ours)), 0)
+            if not rank or not rivals:
+                lines.append([task, ours, "-", *["-"] * 6])
+                continue
+            by_area = min(rivals, key=lambda e: e.rank).method
+            by_best = max(rivals, key=lambda e: sign(e.task) * e.best.mean).method
+            area, final, seeds = paired[by_area].area, paired[by_best].final, paired[by_area].seeds
+            lines.append([
+                task, ours, str(rank), by_area, interval(area, seeds), verdict(area, seeds),
+                by_best, interval(final, paired[by_best].seeds), verdict(final, paired[by_best].seeds),
+            ])  # fmt: skip
+    if all(line[2] == "-" for line in lines):
+        return NOTHING
+    header = ["task", "method", "rank", "best rival by area", "difference", "", "best rival by best found",
+              "difference", ""]  # fmt: skip
+    return markdown(header, lines)
+
+
+def verdict(difference: Interval, seeds: int) -> str:
+    """Better or worse only where the 95 % interval excludes 0."""
+    if seeds < ENOUGH:
+        return f"{seeds} common seeds: too few"
+    return "better" if difference.low > 0 else "worse" if difference.high < 0 else "undecided"
+
+
+COMPARISON = Experiment("comparison", TASKS, tuple(METHODS), cells(), draw)
+
+if __name__ == "__main__":
+    main(COMPARISON)

@@ -1,0 +1,357 @@
+"""The experiments end to end on tiny grids, and what their tables say of numbers worked out by hand."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import struct
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diffbbo import EnsembleConfig, Storage, cli, compare, plots
+from diffbbo.compare import COLUMNS, Cell, grid, run_grid
+from diffbbo.schema import RoundRecord, StudyRecord
+from diffbbo.standings import Interval
+from diffbbo.terminal import interval
+from diffbbo.types import InputError
+from experiments import ablation_batch, ablation_weight, comparison, ladder, theory, timing
+from experiments.common import Experiment, Places, Wanted, again, draw, main, table, timeless
+from experiments.page import fill, markdown
+from experiments.results import Measured, Results, Row, collect, key_of_cell, tidy
+
+METHODS = ("evolution", "random")
+PAGE = "# Page\n\n<!-- comparison:tfbind8 -->\nold\n<!-- end -->\n\nkept\n"
+
+
+def tiny(seeds: tuple[int, ...] = (0, 1), methods: tuple[str, ...] = METHODS, rounds: int = 2) -> Experiment:
+    cells = grid(["tfbind8"], ["random", "evolution"], seeds, rounds=rounds, batch=10)
+    return Experiment("comparison", ("tfbind8",), methods, tuple(cells), comparison.draw)
+
+
+def command(root: Path, *words: str, experiment: Experiment | None = None) -> None:
+    main(experiment or tiny(), [*words, "--root", str(root), "--workers", "1"])
+
+
+def places(root: Path) -> Places:
+    return Places(root, root / "runs" / "comparison.db")
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("ran")
+    command(root, "run")
+    return root
+
+
+@pytest.fixture
+def copy(ran: Path, tmp_path: Path) -> Iterator[Path]:
+    yield shutil.copytree(ran, tmp_path / "copy")
+
+
+def lines(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
+# ---- a grid end to end -----------------------------------------------------------------------------------
+
+
+def test_run_leaves_tidy_tables(ran: Path) -> None:
+    rows, cells = (lines(ran / "results" / f"comparison{part}.csv") for part in ("", "_cells"))
+    assert list(rows[0]) == list(COLUMNS) and len(rows) == 2 * 2 * 2
+    assert [(c["method"], c["seed"], c["rounds"]) for c in cells] == [  # in the order of the experiment, not of the run
+        ("evolution", "0", "2"), ("evolution", "1", "2"), ("random", "0", "2"), ("random", "1", "2"),
+    ]  # fmt: skip
+    assert json.loads(cells[0]["settings"])["method"] == "evolution" and cells[0]["versions"].startswith("diffbbo ")
+    assert float(cells[0]["ask_s"]) > 0 and cells[0]["threads"] and not cells[0]["error"]
+
+
+def test_draw_fills_its_places_and_leaves_the_rest(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (copy / "docs").mkdir()
+    (copy / "docs" / "results.md").write_text(PAGE)
+    command(copy, "draw")
+    page = (copy / "docs" / "results.md").read_text()
+    assert page.startswith("# Page\n\n<!-- comparison:tfbind8 -->\n| rank |") and page.endswith(
+        "<!-- end -->\n\nkept\n"
+    )
+    assert "old" not in page and "| 1 | " in page
+    assert "comparison: ranks" in capsys.readouterr().out, "a part without a place is printed"
+    for suffix in ("png", "svg"):
+        assert (copy / "docs" / "images" / "results" / f"comparison.{suffix}").stat().st_size > 10_000
+    command(copy, "draw")
+    assert (copy / "docs" / "results.md").read_text() == page
+
+
+def test_a_stopped_run_goes_on_and_a_complete_one_does_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command(tmp_path, "run", "--limit", "1")
+    command(tmp_path, "run", "--only", "evolution", "--limit", "1")
+    assert {c["method"] for c in lines(tmp_path / "results" / "comparison_cells.csv")} == set(METHODS)
+    command(tmp_path, "run", "--minutes", "0")
+    assert len(lines(tmp_path / "results" / "comparison.csv")) == 4
+    command(tmp_path, "run")
+    (tmp_path / "runs" / "comparison.db").unlink()  # results of another machine come without
+    capsys.readouterr()
+    command(tmp_path, "run")
+    assert "4 cells, 0 of them to run now" in capsys.readouterr().err
+
+
+def test_results_of_two_machines_add_up(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    command(one, "run", experiment=tiny((0,)))
+    command(two, "run", experiment=tiny((1,)))
+    shutil.copytree(one / "results", two / "results", dirs_exist_ok=True)
+    command(two, "table")
+    assert [c["seed"] for c in lines(two / "results" / "comparison_cells.csv")] == ["0", "1", "0", "1"]
+    assert len(lines(two / "results" / "comparison.csv")) == 8
+
+
+def test_of_two_versions_of_a_cell_the_longer_is_kept(copy: Path) -> None:
+    known = Measured.read(copy / "results", "comparison")
+    short = Measured(
+        {key: row | {"rounds": 1.0} for key, row in known.cells.items()},
+        {key: rows[:1] for key, rows in known.rows.items()},
+    )
+    assert short.joined(known) == known and known.joined(short) == known
+    other = Measured({key: row | {"settings": "{}"} for key, row in short.cells.items()}, short.rows)
+    assert known.joined(other) == other, "with other settings it is another experiment: the newer one"
+    failed = replace(short, cells={key: row | {"error": "no licence"} for key, row in short.cells.items()})
+    assert failed.joined(short).cells == failed.cells, "why it stopped is not forgotten"
+
+
+def test_cells_run_again_give_the_same_rows(copy: Path) -> None:
+    assert again(tiny(), places(copy), Wanted(limit=2))
+    path = copy / "results" / "comparison.csv"
+    rows = lines(path)
+    known = Measured.read(copy / "results", "comparison")
+    key = next(iter(known.rows))
+    assert "best" in timeless(known.rows[key])[0] and not any(
+        name.endswith("_s") for name in timeless(known.rows[key])[0]
+    )
+    for row in rows:
+        row["best"] = str(float(row["best"]) + 1e-12)
+    with path.open("w", newline="") as handle:
+        writer = csv.DictWriter(handle, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    with pytest.raises(SystemExit):
+        command(copy, "again", "--limit", "1")
+
+
+# ---- holes -----------------------------------------------------------------------------------------------
+
+
+def test_what_is_missing_is_a_visible_hole(copy: Path) -> None:
+    """Of three seeds one has not run, and of a third method nothing but an error is known."""
+    experiment = tiny((0, 1, 2), ("evolution", "random", "broken"))
+    broken = tuple(Cell("tfbind8", "broken", seed, 2, 10) for seed in (0, 1))
+    experiment = replace(experiment, cells=(*experiment.cells, *broken))
+    with Storage(places(copy).storage) as storage:
+        measured = table(experiment, places(copy), storage, {broken[0]: "no licence"})
+    results = Results.of(measured, experiment.cells, experiment.tasks, experiment.methods)
+    assert results.holes == {
+        ("tfbind8", "evolution"): "seed 2 not run yet", ("tfbind8", "random"): "seed 2 not run yet",
+        ("tfbind8", "broken"): "seed 0 failed: no licence; seed 1 not run yet",
+    }  # fmt: skip
+    parts = comparison.draw(results, places(copy))
+    assert f"| - | broken | 0 |{' - |' * 6} seed 0 failed: no licence; seed 1 not run yet |" in parts["tfbind8"]
+    assert "| seed 2 not run yet |" in parts["tfbind8"]
+    assert "| broken | - | - | tfbind8: seed 0 failed" in parts["ranks"]
+
+
+def test_a_half_finished_cell_does_not_count(copy: Path) -> None:
+    results = Results.of(Measured.read(copy / "results", "comparison"), tiny(rounds=3).cells, ("tfbind8",), METHODS)
+    assert not results.rows and set(results.holes.values()) == {"2 of 3 rounds so far"}
+    assert comparison.draw(results, places(copy))["tfbind8"] == "*No result: 2 of 3 rounds so far.*"
+
+
+EVERY = [comparison.COMPARISON, ablation_weight.ABLATION, ablation_batch.ABLATION, timing.TIMING, theory.THEORY]
+
+
+@pytest.mark.parametrize("experiment", EVERY, ids=lambda e: e.name)
+def test_every_experiment_has_its_places_on_the_page(experiment: Experiment, tmp_path: Path) -> None:
+    """Without any result: a page of "not run yet", and nothing homeless."""
+    shutil.copy(Path(__file__).parents[1] / "docs" / "results.md", tmp_path / "results.md")
+    measured = Measured.read(tmp_path, experiment.name)
+    results = Results.of(measured, experiment.cells, experiment.tasks, experiment.methods)
+    parts = experiment.draw(results, places(tmp_path))
+    assert set(parts.values()) == {"*Not run yet.*"} and not fill(tmp_path / "results.md", experiment.name, parts)
+    assert not (tmp_path / "docs").exists()
+
+
+@pytest.mark.parametrize("experiment", EVERY[1:], ids=lambda e: e.name)
+def test_every_experiment_draws(experiment: Experiment, tmp_path: Path) -> None:
+    """Made-up results of one seed: every figure is written, every table has a line per method."""
+    measured = Measured()
+    for cell in experiment.cells:
+        if cell.seed != 100:
+            continue
+        key = key_of_cell(cell)
+        head = dict(zip(("task", "method", "seed", "batch"), key, strict=True))
+        measured.cells[key] = head | {"rounds": cell.rounds, "threads": 1, "gpu": "", "machine": "", "versions": ""}
+        extra = {"epistemic": 0.1, "gap": 1.0, "gap_variance": 0.5, "distinct": 1.0, "train_s": 1.0, "acquire_s": 2.0}
+        measured.rows[key] = [
+            dict.fromkeys(COLUMNS)
+            | head
+            | extra
+            | {"round": k, "best": float(k), "batch_mean": 0.0, "epistemic": 1.0 / k}
+            for k in range(1, cell.rounds + 1)
+        ]
+    results = Results.of(measured, experiment.cells, experiment.tasks, experiment.methods)
+    parts = experiment.draw(results, places(tmp_path))
+    figures = {path.stem for path in (tmp_path / "docs" / "images" / "results").glob("*.png")}
+    linked = {part.split("results/")[1].removesuffix(".png)") for part in parts.values() if part.startswith("![")}
+    assert figures == linked and figures
+    for part, text in parts.items():
+        if text.startswith("|") and experiment is not theory.THEORY:
+            assert len(text.splitlines()) == 2 + len(experiment.methods), part
+
+
+# ---- the grids -------------------------------------------------------------------------------------------
+
+
+def test_the_comparison_sees_everything_before_it_begins_a_second_seed() -> None:
+    cells = comparison.cells()
+    first = [cell for cell in cells if cell.seed == 100]
+    assert {(cell.task, cell.method) for cell in first} == {
+        (t, m) for t in comparison.TASKS for m in comparison.METHODS
+    }
+    assert cells[: len(first)] == tuple(first) and cells[0].method == "random" and len(set(cells)) == len(cells)
+    seeds = {m: {cell.seed for cell in cells if cell.method == m} for m in comparison.METHODS}
+    assert {len(seeds[m]) for m in ("random", "evolution", "evolution-regularized", "cmaes", "diffbbo")} == {10}
+    assert min(map(len, seeds.values())) == 5 and min(map(min, seeds.values())) == 100
+    assert set(comparison.METHODS) >= {c.method for c in grid(["tfbind8"], list(comparison.METHODS), [0])}
+
+
+def test_the_ablations_are_the_papers() -> None:
+    weights = [json.loads(cell.settings).get("acquisition", {}).get("w") for cell in ablation_weight.cells()[:9]]
+    assert weights == [None, 0.6, 0.8, 1.0, 1.2, 1.4, 2.0, 2.5, 3.0]
+    assert {cell.batch * cell.rounds for cell in ablation_batch.cells()} == {1600}
+
+
+def test_a_ladder_of_methods_and_variants(tmp_path: Path) -> None:
+    found = ladder.variants_of("random", [("small", "evolution", '{"population": 10}')], tmp_path)
+    assert found == [("random", "random", "{}"), ("small", "evolution", '{"population": 10}')]
+    experiment = ladder.ladder(found)
+    assert experiment.methods == ("random", "small") and len(experiment.cells) == 5 * 3 * 2
+    assert [name for name, *_ in ladder.variants_of("", [], tmp_path)] == ["diffbbo", "evolution", "random"]
+
+
+def test_a_cell_can_describe_an_acquisition_and_a_network(tmp_path: Path, tiny: EnsembleConfig) -> None:
+    settings = {"config": asdict(tiny), "acquisition": {"name": "FixedWeight", "w": 1.2}}
+    cells = [Cell("tfbind8", "diffbbo-paper", 0, 1, 10, json.dumps(settings), "w = 1.2")]
+    wrong = [
+        Cell("tfbind8", "diffbbo-paper", 0, 1, 10, json.dumps({"acquisition": acquisition}), label)
+        for label, acquisition in (("name", {"name": "FixedWait"}), ("field", {"name": "FixedWeight", "v": 1}))
+    ]
+    with Storage(tmp_path / "a.db") as storage:
+        (result, *errors) = run_grid([*cells, *wrong], storage)
+        (study,) = storage.studies()
+        rows = collect(cells, storage, theory.gaps, {}).rows[key_of_cell(cells[0])]
+        usual = collect(cells, storage, tidy, {}).rows[key_of_cell(cells[0])]
+    assert not result.error and result.rounds[0].weight == 1.2
+    assert (
+        study.settings["acquisition"] == {"name": "FixedWeight", "w": 1.2} and study.settings["hidden"] == tiny.hidden
+    )
+    assert "no acquisition 'FixedWait'" in errors[0].error
+    assert "cannot be made" in errors[1].error
+    assert rows[0]["members"] == 5 and rows[0]["epistemic"] == usual[0]["epistemic"]
+
+
+# ---- theory ----------------------------------------------------------------------------------------------
+
+
+def test_gaps_of_members_by_hand() -> None:
+    """Aimed at 5: the best of member 0 is 3, of member 1 is 4, a design of no member does not count."""
+    entry = RoundRecord(
+        1, {"target": 5.0, "epistemic": 0.1}, [1, 2, 3, 4, 5], np.zeros((5, 1)), np.array([0, 0, 1, 1, -1]),
+        np.array([1.0, 3.0, 4.0, np.nan, 9.0]), ["ok"] * 5, [""] * 5, np.zeros(5),
+    )  # fmt: skip
+    study = StudyRecord(1, "s", "tfbind8", "diffbbo-paper", 0, False, {}, {}, "", {}, None)  # type: ignore[arg-type]
+    (row,) = theory.gaps(Cell("tfbind8", "diffbbo-paper", 0), study, [entry])
+    assert (row["members"], row["gap"], row["gap_variance"]) == (2, 1.5, 0.25)
+    filled = replace(entry, info={"notes": []})  # a batch that filled the space was not aimed at anything
+    assert theory.gaps(Cell("tfbind8", "diffbbo-paper", 0), study, [filled]) == []
+
+
+def test_gaps_in_range_and_rank_correlation() -> None:
+    """tfbind10 spans 3.98723: a gap of that is 1."""
+    row: Row = {"task": "tfbind10", "gap": 3.98723351955414, "gap_variance": 3.98723351955414**2}
+    (found,) = theory.in_range([row])
+    assert found["gap"] == pytest.approx(1.0) and found["gap_variance"] == pytest.approx(1.0)
+    a = np.array([1.0, 5.0, 2.0, 9.0])
+    assert theory.rank_correlation(a, -(a**3)) == pytest.approx(-1.0)
+    assert theory.rank_correlation(a, np.array([1.0, 2.0, 5.0, 9.0])) == pytest.approx(0.8)  # 1 - 6 * 2 / (4 * 15)
+    assert np.isnan(theory.rank_correlation(a, np.ones(4)))
+
+
+def test_moments_of_a_trained_network(tiny: EnsembleConfig) -> None:
+    """The integral in full is the samples' variance exactly, the recursion within 4 standard errors of sqrt(2 / n)."""
+    rows = theory.moments("tfbind8", 0, tiny, samples=1000, steps=50)
+    assert len(rows) == 51 and rows[0]["t"] == 1.0
+    assert rows[-1]["continuous_full"] == pytest.approx(rows[-1]["variance_empirical"], rel=1e-9)
+    assert max(row["largest_error"] for row in rows) < 4 * np.sqrt(2 / 1000)
+    assert rows[-1]["variance_printed"] > 2 * rows[-1]["variance_empirical"]
+    assert theory.moments_table(rows).splitlines()[-1].startswith("| tfbind8 | 1 |")
+
+
+# ---- small things ----------------------------------------------------------------------------------------
+
+
+def test_a_verdict_needs_seeds_and_an_interval_without_0() -> None:
+    assert comparison.verdict(Interval(1.0, 0.1, 2.0), 3) == "better"
+    assert comparison.verdict(Interval(1.0, -0.1, 2.0), 10) == "undecided"
+    assert comparison.verdict(Interval(-1.0, -2.0, -0.1), 5) == "worse"
+    assert comparison.verdict(Interval(1.0, 1.0, 1.0), 1) == "1 common seeds: too few"
+
+
+def test_ours_is_paired_with_the_best_rival() -> None:
+    """evolution has the best area (2.5), random the best end (4): diffbbo (1, 3) loses 0.5 and 1 in each of 3 seeds."""
+    curves = {"diffbbo": [1.0, 3.0], "evolution": [2.5, 2.5], "random": [0.0, 4.0]}
+    rows = [
+        dict.fromkeys(COLUMNS)
+        | {"task": "tfbind8", "method": m, "seed": s, "batch": 1, "round": k, "best": b, "distinct": 1}
+        for m, curve in curves.items() for s in range(3) for k, b in enumerate(curve, 1)
+    ]  # fmt: skip
+    results = Results(("tfbind8",), tuple(curves), rows, [], {})
+    found = comparison.difference_table(results, comparison.standings(rows)).splitlines()
+    assert found[2].startswith("| tfbind8 | diffbbo | 2 | evolution | -0.5 (-0.5 to -0.5) | worse | random | -1 (")
+    assert found[3].startswith("| tfbind8 | diffbbo-paper | - |")
+
+
+def test_markdown_and_an_interval_of_one_seed() -> None:
+    assert markdown(["a", "b"], [["1|2", ""]]) == "| a | b |\n| --- | --- |\n| 1/2 |  |"
+    assert (
+        interval(Interval(0.5, 0.25, 0.75), 2) == "0.5 (0.25 to 0.75)" and interval(Interval(0.5, 0.5, 0.5), 1) == "0.5"
+    )
+
+
+def test_one_panel_with_many_methods_is_wider(tmp_path: Path) -> None:
+    for count, width in ((6, 700), (7, 920)):
+        rows = [{"task": "one", "method": f"m{k}", "seed": 0, "batch": 1, "round": 1, "best": k} for k in range(count)]
+        plots.comparison(rows, tmp_path / "f.png")
+        assert struct.unpack(">I", (tmp_path / "f.png").read_bytes()[16:20])[0] == width
+
+
+def test_compare_shows_the_order_of_its_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the studies end: here the last first."""
+    monkeypatch.setattr(compare, "run_grid", lambda cells, storage, workers: list(run_grid(cells, storage))[::-1])
+    cli.compare(["tfbind8"], tmp_path, "random,evolution", seeds=2, rounds=1, batch=5, workers=2)
+    rows = lines(tmp_path / "comparison.csv")
+    assert [(row["method"], row["seed"]) for row in rows] == [
+        ("random", "0"), ("evolution", "0"), ("random", "1"), ("evolution", "1"),
+    ]  # fmt: skip
+
+
+def test_errors_of_the_command_line_are_two_lines(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(tiny(), ["run", "--root", str(copy), "--workers", "0"])
+    assert "workers = 0" in capsys.readouterr().err
+    with pytest.raises(InputError):
+        list(run_grid([], None, workers=0))  # type: ignore[arg-type]
+    draw(tiny(), places(copy))
