@@ -12,7 +12,7 @@ class Ant(Walker):
     name = "ant"
     summary = "body of a four-legged robot that runs far in 5 s and wastes no force"
     robot = Body
-    table_file = "ant.npz", "0c72549b7610bf2949e3b070f73d4bdf628f108da32c54204fb4c410c3ff4175"
+    table_file = "ant.npz", "25cc096e1420ec78185f1cf9cfd44a0f2cae33b10b460e0bd09f39cec991661e"
     controller_file = "ant.safetensors", "4acd68a6b9fbe77d44c256dde4091fa4012010c31ef7f7c18df9b267b4dd7931"
     failure = -386.9003601
     published = (
