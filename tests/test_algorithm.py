@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,10 +15,11 @@ from diffbbo.diffusion.config import resolve_preset
 from diffbbo.types import DeviceError, InputError
 
 SQUARE = Space((Real("a", 0, 1), Real("b", 0, 1)))
+ALONE = partial(DiffBBO, arms=("inverse",))  # Algorithm 1 without the other proposers
 
 
 def told(config: EnsembleConfig, y_of: object, minimize: bool = False, paper: bool = False) -> DiffBBO:
-    cls = DiffBBOPaper if paper else DiffBBO
+    cls = DiffBBOPaper if paper else ALONE
     optimizer = cls(SQUARE, seed=3, minimize=minimize, config=config, device="cpu")
     x = SQUARE.sample(60, np.random.default_rng(5))
     optimizer.tell(x, y_of(x))  # type: ignore[operator]
@@ -66,7 +68,7 @@ def test_conditioned_samples_climb_and_stay_on_the_manifold() -> None:
     config = EnsembleConfig(hidden=64, max_steps=1500, members=3)
     heights = []
     for w in (0.6, 1.0):
-        optimizer = DiffBBO(space, acquisition=FixedWeight(w), config=config, device="cpu")
+        optimizer = ALONE(space, acquisition=FixedWeight(w), config=config, device="cpu")
         optimizer.tell(x, x[:, 1])
         z = optimizer.ask(200).x
         assert (np.abs(np.linalg.norm(z, axis=1) - 1) < 0.2).mean() > 0.9
@@ -132,7 +134,9 @@ def test_presets_by_hardware() -> None:
     stated = {"hidden": 1024, "learning_rate": 1e-3, "batch": 256, "gamma": 2.0, "members": 5, "p_uncond": 0.15,
               "validation": 0.1, "epochs": 1000, "sampler": "euler-maruyama", "sampling_steps": 1000}  # fmt: skip
     assert {key: getattr(paper.config, key) for key in stated} == stated
-    assert DiffBBO(SQUARE, preset="fast", device="cpu").config == EnsembleConfig()
+    fast = DiffBBO(SQUARE, preset="fast", device="cpu").config
+    assert fast == replace(EnsembleConfig(), max_steps=800, learning_rate=4e-3, ema=0.98, sampling_steps=20)
+    assert DiffBBO(SQUARE, device="cpu").config == fast  # on any hardware
 
 
 def test_bad_settings() -> None:

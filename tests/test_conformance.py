@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from diffbbo import EnsembleConfig
-from diffbbo.algorithm import DiffBBO
+from diffbbo.algorithm import Algorithm1
 from diffbbo.optimizer import Optimizer
 from diffbbo.registry import methods, tasks
 from diffbbo.testing import check_optimizer, check_task
@@ -21,7 +21,7 @@ SMALL["lolbo"] = {"inducing": 20, "vae_steps": 20, "gp_steps": 4, "joint_steps":
 
 @pytest.mark.parametrize("name", methods())
 def test_optimizer(name: str, tiny: EnsembleConfig) -> None:
-    ours = {"config": tiny, "device": "cpu"} if issubclass(methods()[name], DiffBBO) else {}
+    ours = {"config": tiny, "device": "cpu"} if issubclass(methods()[name], Algorithm1) else {}
     check_optimizer(name, **(ours | SMALL.get(name, {})))
 
 

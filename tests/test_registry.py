@@ -12,7 +12,7 @@ from diffbbo.registry import find_task, methods, tasks
 SPACE = Space([Real("x", 0, 1)])
 
 BEHIND = {
-    "diffbbo": "diffbbo.algorithm.DiffBBO",
+    "diffbbo": "diffbbo.default.DiffBBO",
     "diffbbo-paper": "diffbbo.algorithm.DiffBBOPaper",
     "random": "diffbbo.baselines.random.Random",
     "evolution": "diffbbo.baselines.evolution.Evolution",
@@ -76,7 +76,7 @@ def test_no_name_is_used_twice() -> None:
     while pending:
         pending += (children := pending.pop().__subclasses__())
         classes += children
-    searched = ("diffbbo.algorithm", "diffbbo.baselines.", "diffbbo.tasks.")
+    searched = ("diffbbo.default", "diffbbo.algorithm", "diffbbo.baselines.", "diffbbo.tasks.")
     named = [cls for cls in classes if vars(cls).get("name") and cls.__module__.startswith(searched)]
     assert sorted(cls.name for cls in named) == sorted([*methods(), *tasks()])
 

@@ -197,7 +197,7 @@ def test_conformance(task) -> None:
 
 
 def test_no_body_is_thrown() -> None:
-    """Joints begin inside their range. From 0, whatever the range, one random body in a hundred flew 9 m high or more."""
+    """Joints begin inside their range. From 0, whatever the range, one random body in a hundred flew 9 m high."""
     task = db.make_task("ant")
     for design in task.space.sample(40, np.random.default_rng(0)):
         heights: list[float] = []

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .acquisition import Acquisition, FixedWeight, RandomWeight, UaE
-    from .algorithm import DiffBBO
     from .backends import Processes, Serial
+    from .default import DiffBBO
     from .diffusion.config import EnsembleConfig
     from .optimizer import Optimizer, Proposal
     from .own_tasks import CommandTask, TableTask
@@ -28,7 +28,7 @@ _HOME = {
     "Batch": "types",
     "Categorical": "variables",
     "CommandTask": "own_tasks",
-    "DiffBBO": "algorithm",
+    "DiffBBO": "default",
     "DiffBBOError": "types",
     "EnsembleConfig": "diffusion.config",
     "FixedWeight": "acquisition",

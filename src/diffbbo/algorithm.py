@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -34,16 +34,23 @@ if TYPE_CHECKING:
     from .diffusion.ensemble import Ensemble
 
 
-class DiffBBO(Optimizer):
+@dataclass(frozen=True)
+class Inverse:
+    """The trained p(x given y), with how designs and scores look to it."""
+
+    scale: ObjectiveScale
+    encoder: Encoder
+    ensemble: Ensemble
+    train_s: float
+
+
+class Algorithm1(Optimizer):
     """An ensemble of conditional diffusion models proposes designs at the score that UaE chooses.
 
     `preset` is the size of network and training (`fast`, `paper`, or `auto` by hardware), `config` replaces it
-    in full; `device` is `auto`, `cpu` or `cuda`. `DiffBBO.paper(space)` is the paper to the letter.
+    in full; `device` is `auto`, `cpu` or `cuda`.
     """
 
-    name = "diffbbo"
-    summary = "inverse model: conditional diffusion ensemble, uncertainty-aware exploration"
-    reference = "Wu et al. 2024, Diffusion-BBO; decisions in docs/decisions.md"
     supports = "10,000 rows and more; any batch"
 
     # What the paper leaves open, decided (docs/decisions.md); DiffBBOPaper decides otherwise.
@@ -68,11 +75,6 @@ class DiffBBO(Optimizer):
         self._preset, self._config, self._device = preset, config, device
         if preset != "auto":
             resolve_preset(preset, "cpu")  # an unknown name is refused at once
-
-    @classmethod
-    def paper(cls, space: Space, **settings: Any) -> DiffBBOPaper:
-        """The method as published, with all its choices."""
-        return DiffBBOPaper(space, **settings)
 
     @property
     def device(self) -> str:
@@ -101,42 +103,43 @@ class DiffBBO(Optimizer):
 
     def propose(self, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
         data = self.data.distinct()  # replicates are their mean, failures are left out
-        scale = self.scale(data.y) if len(data) else None
-        if scale is None or scale.flat:
+        if not len(data) or self.scale(data.y).flat:
             yield from self.fill(n, len(data), rng)
             return
+        inverse = self.train(data.x, data.y, rng)  # line 3
+        clock = time.perf_counter()
+        target, info = self.aim(inverse, n, rng)  # lines 4 and 5
+        # Line 6: generate designs at y*, a mixture over members, fresh draws, in order of merit.
+        condition = float(inverse.scale.condition(np.array([target]))[0])
+        while True:
+            z, member = inverse.ensemble.sample_mixture(condition, n)
+            x = inverse.encoder.decode(z)
+            # A design is judged as it will be made, after rounding and clipping.
+            order = np.argsort(-inverse.ensemble.evidence(inverse.encoder.encode(x), condition), kind="stable")
+            yield Proposal(x[order], member[order], info | {"acquire_s": time.perf_counter() - clock})
 
-        # Line 3: train the conditional diffusion model with D.
+    def train(self, x: Array, y: Array, rng: np.random.Generator) -> Inverse:
+        """Line 3: train the conditional diffusion model with D."""
         from .diffusion.ensemble import fit
 
         clock = time.perf_counter()
-        encoder = Encoder.fit(self.space, data.x, self.feature_floor)
+        scale, encoder = self.scale(y), Encoder.fit(self.space, x, self.feature_floor)
         seed = int(rng.integers(2**62))
-        ensemble = fit(encoder.encode(data.x), scale.condition(data.y), self.config, seed, self.device)
-        train_s = time.perf_counter() - clock
+        ensemble = fit(encoder.encode(x), scale.condition(y), self.config, seed, self.device)
+        return Inverse(scale, encoder, ensemble, time.perf_counter() - clock)
 
-        # Line 4: construct the candidate set Y = {w * phi}.
-        clock = time.perf_counter()
+    def aim(self, inverse: Inverse, n: int, rng: np.random.Generator) -> tuple[float, dict[str, Any]]:
+        """Lines 4 and 5: of the candidate set Y = {w * phi}, y* = argmax of alpha(y, D); and what to record of it."""
+        scale, ensemble = inverse.scale, inverse.ensemble
         y = scale.targets(self.acquisition.weights)
-
-        # Line 5: y* = argmax of alpha(y, D).
         samples = ensemble.sample(scale.condition(y), self.draws or n)
         uncertainty = decompose(samples, self.acquisition.measure)
         alpha = self.acquisition.alpha(scale.height(y), uncertainty, rng)
         k = int(alpha.argmax())
-        info = self._info(k, y, alpha, uncertainty) | {
-            "train_s": train_s, "steps": ensemble.fitted.steps, "device": self.device,
+        return float(y[k]), self._info(k, y, alpha, uncertainty) | {
+            "train_s": inverse.train_s, "steps": ensemble.fitted.steps, "device": self.device,
             "validation_loss": ensemble.fitted.validation_loss.tolist(), "notes": _training_notes(ensemble),
         }  # fmt: skip
-
-        # Line 6: generate designs at y*, a mixture over members, fresh draws, in order of merit.
-        target = float(scale.condition(y[k : k + 1])[0])
-        while True:
-            z, member = ensemble.sample_mixture(target, n)
-            x = encoder.decode(z)
-            # A design is judged as it will be made, after rounding and clipping.
-            order = np.argsort(-ensemble.evidence(encoder.encode(x), target), kind="stable")
-            yield Proposal(x[order], member[order], info | {"acquire_s": time.perf_counter() - clock})
 
     def _info(self, k: int, y: Array, alpha: Array, uncertainty: Uncertainty) -> dict[str, Any]:
         """What a record of this round should hold: the choice, and every candidate beside it."""
@@ -165,7 +168,7 @@ def _training_notes(ensemble: Ensemble) -> list[str]:
     )
 
 
-class DiffBBOPaper(DiffBBO):
+class DiffBBOPaper(Algorithm1):
     """The paper as literally as it can be read: its scale, its estimate, its sampler; repeats allowed."""
 
     name = "diffbbo-paper"

@@ -311,11 +311,11 @@ def _problem(name: str) -> Task:
 
 def _settings(method: str, preset: str, device: str) -> dict[str, Any]:
     """Preset and device for the methods that have them."""
-    from .algorithm import DiffBBO
+    from .algorithm import Algorithm1
     from .registry import find
     from .registry import methods as known
 
-    if issubclass(find("method", method, known()), DiffBBO):
+    if issubclass(find("method", method, known()), Algorithm1):
         return {"preset": preset, "device": device}
     return {}
 

@@ -37,7 +37,7 @@ def _modules(folder: str) -> list[str]:
 @cache
 def methods() -> dict[str, type[Optimizer]]:
     """Every optimizer by name, ours first."""
-    return _named(["diffbbo.algorithm", *_modules("baselines")], Optimizer)
+    return _named(["diffbbo.default", "diffbbo.algorithm", *_modules("baselines")], Optimizer)
 
 
 @cache

@@ -1,6 +1,8 @@
-"""Intervals for tables and figures, made in one place."""
+"""Intervals for tables and figures, and normal scores, made in one place."""
 
 from __future__ import annotations
+
+from statistics import NormalDist
 
 import numpy as np
 
@@ -18,3 +20,12 @@ def bootstrap(values: Array, level: float = 0.95, draws: int = 10_000) -> tuple[
     again = np.random.default_rng(0).integers(len(values), size=(draws, len(values)))
     low, high = np.quantile(values[again].mean(axis=1), [(1 - level) / 2, (1 + level) / 2], axis=0)
     return np.asarray(low), np.asarray(high)
+
+
+def normal_scores(values: Array) -> Array:
+    """Every value as the quantile of N(0, 1) at its rank; equal values share their mean rank."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    rank = np.cumsum(counts) - (counts - 1) / 2  # mean rank of each distinct value, from 1
+    normal = NormalDist()
+    quantiles = np.array([normal.inv_cdf((r - 0.5) / len(values)) for r in rank])
+    return np.asarray(quantiles[place])

@@ -68,9 +68,14 @@ def euler_maruyama(denoiser: Denoiser, sde: VPSDE, x: Tensor, steps: int, genera
 
 
 def dpm_solver(
-    denoiser: Denoiser, sde: VPSDE, x: Tensor, steps: int, generator: torch.Generator | None = None
+    denoiser: Denoiser,
+    sde: VPSDE,
+    x: Tensor,
+    steps: int,
+    generator: torch.Generator | None = None,
+    begin: float = 1.0,
 ) -> Tensor:
-    """DPM-Solver++(2M) (Lu et al. 2022), second order with one evaluation a step, from noise `x` at t = 1.
+    """DPM-Solver++(2M) (Lu et al. 2022), second order with one evaluation a step, from noise `x` at t = `begin`.
 
     Without a generator it solves the probability-flow ODE (eta = 0), with one the reverse SDE (eta = 1), whose fresh
     noise also mends the errors of a trained network. Steps are even in lambda = log(alpha / sigma). With D the
@@ -81,7 +86,7 @@ def dpm_solver(
     The last value is D itself: the little noise left at T_MIN is taken off.
     """
     eta = 0.0 if generator is None else 1.0
-    grid = sde.grid(steps, "snr", x.device)
+    grid = sde.grid(steps, "snr", x.device, begin)
     alpha, sigma, lam = sde.alpha(grid), sde.sigma(grid), sde.half_log_snr(grid)
     previous: Tensor | None = None
     for i in range(steps):

@@ -5,6 +5,7 @@ Its marginal is x_t = alpha(t) x_0 + sigma(t) eps with alpha^2 + sigma^2 = 1.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -43,14 +44,18 @@ class VPSDE:
         slope = self.beta_max - self.beta_min
         return 2 * big_l / (self.beta_min + torch.sqrt(self.beta_min**2 + 2 * slope * big_l))
 
-    def grid(self, steps: int, spacing: str, device: torch.device) -> Tensor:
-        """`steps + 1` times from 1 down to T_MIN, even in t ("time") or in lambda ("snr"), float64."""
-        ends = torch.tensor([1.0, T_MIN], dtype=torch.float64, device=device)
+    def grid(self, steps: int, spacing: str, device: torch.device, begin: float = 1.0) -> Tensor:
+        """`steps + 1` times from `begin` down to T_MIN, even in t ("time") or in lambda ("snr"), float64."""
+        ends = torch.tensor([begin, T_MIN], dtype=torch.float64, device=device)
         weight = torch.linspace(0, 1, steps + 1, dtype=torch.float64, device=device)
         if spacing == "time":
             return ends[0] + weight * (ends[1] - ends[0])
         ends = self.half_log_snr(ends)
-        return self.time_of(ends[0] + weight * (ends[1] - ends[0])).clamp(T_MIN, 1.0)
+        return self.time_of(ends[0] + weight * (ends[1] - ends[0])).clamp(T_MIN, begin)
+
+    def time_of_noise(self, sigma: float) -> float:
+        """The time at which the noise has this standard deviation, between 0 and 1."""
+        return float(self.time_of(torch.tensor(math.log(math.sqrt(1 - sigma**2) / sigma), dtype=torch.float64)))
 
     @property
     def total(self) -> float:

@@ -1,0 +1,285 @@
+"""The default: an inverse model, variation and forward models share every batch by their success.
+
+A batch is shared by four proposers (docs/method.md):
+
+    inverse   draws of p(x | y), each at a score of its own from y* upwards, and the best designs part-noised and
+              denoised under such a score
+    judged    what a panel of forward models likes best among many of those draws and many children of the best designs
+    climb     where each opinion of the panel ends when it climbs from the best designs
+    vary      children of the best designs, unjudged: crossover and mutation
+
+Each has its usual share; who finds better designs gets more of the next batch (portfolio.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import portfolio
+from .acquisition import Acquisition, UaE
+from .algorithm import Algorithm1, DiffBBOPaper, Inverse
+from .diffusion.config import EnsembleConfig
+from .optimizer import Proposal
+from .spaces import Space
+from .statistics import normal_scores
+from .types import Array, InputError, row_keys
+from .variation import apart, breed, changes, mutate, number_levels, scaled, tournament, unscaled
+
+USUAL = {"inverse": 0.15, "judged": 0.2, "climb": 0.15, "vary": 0.5}  # shares before anything is known
+FLOOR = 0.05  # nobody's share falls below
+PARENTS = 40
+POOL = 20  # designs judged per design asked for
+TARGETS = (1.0, 1.2)  # scores that refined designs are denoised under, as parts of phi
+NOISE = (0.2, 0.4, 0.6)  # standard deviations to which designs are noised for refinement
+LEARNT = 4000  # rows that the inverse model learns from: the best ones
+GENERATIONS, CROWD = 8, 24  # of the climb over letters and categories
+
+
+class DiffBBO(Algorithm1):
+    """An inverse model, variation and judges share every batch by their success.
+
+    `arms` are the proposers in use; with `("inverse",)` it is Algorithm 1 alone. The other settings are those of
+    Algorithm 1: `preset`, `config`, `device`, `acquisition`. `DiffBBO.paper(space)` is the paper to the letter.
+    """
+
+    name = "diffbbo"
+    summary = "inverse diffusion ensemble, variation and forward judges share a batch by success"
+    reference = "ours, after Wu et al. 2024, Diffusion-BBO: docs/method.md"
+    default_acquisition: ClassVar[Acquisition] = UaE(weights=(0.8, 0.9, 1.0, 1.1, 1.2))
+    method: ClassVar[dict[str, Any]] = {"learning_rate": 4e-3, "ema": 0.98, "sampling_steps": 20}
+    draws: ClassVar[int | None] = 200
+
+    def __init__(
+        self, space: Space, *, seed: int = 0, minimize: bool = False, preset: str = "auto", device: str = "auto",
+        acquisition: Acquisition | None = None, config: EnsembleConfig | None = None,
+        arms: Sequence[str] = tuple(USUAL),
+    ) -> None:  # fmt: skip
+        preset = "fast" if preset == "auto" else preset  # on any hardware: more brings nothing here
+        super().__init__(
+            space, seed=seed, minimize=minimize, preset=preset, device=device, acquisition=acquisition, config=config
+        )
+        unknown = [arm for arm in arms if arm not in USUAL]
+        if unknown or not arms or len(set(arms)) < len(arms):
+            raise InputError(
+                f"arms = {tuple(arms)} {f'has an unknown {unknown[0]!r}' if unknown else 'is empty or repeats one'}.",
+                f"Use some of {', '.join(USUAL)}, each once.",
+            )
+        self.arms = tuple(arms)
+
+    @classmethod
+    def paper(cls, space: Space, **settings: Any) -> DiffBBOPaper:
+        """The method as published, with all its choices."""
+        return DiffBBOPaper(space, **settings)
+
+    @property
+    def config(self) -> EnsembleConfig:
+        full = super().config
+        if self._config is None and self._preset == "fast":
+            return EnsembleConfig(**(vars(full) | {"max_steps": 800}))
+        return full
+
+    def settings(self) -> dict[str, Any]:
+        return super().settings() | {"arms": list(self.arms)}
+
+    def propose(self, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
+        data = self.data.distinct()
+        if self.arms == ("inverse",) or not len(data) or data.y.min() == data.y.max():
+            yield from super().propose(n, rng)
+            return
+        clock = time.perf_counter()
+        round_ = Round(self, n, rng)
+        usual = np.array([USUAL[arm] for arm in self.arms])
+        shares = portfolio.shares(self.data.y, self.tells, usual / usual.sum(), min(FLOOR, 1 / len(usual)))
+        candidates = {arm: getattr(round_, arm)() for arm in self.arms}
+        x, member, origin = round_.dealt(candidates, portfolio.deal(shares, n), self.arms)
+        asked = {arm: origin.count(arm) for arm in self.arms}
+        info = round_.info | {
+            "shares": dict(zip(self.arms, shares.round(4).tolist(), strict=True)), "asked": asked,
+            "step": round_.step, "acquire_s": time.perf_counter() - clock - round_.info.get("train_s", 0.0),
+        }  # fmt: skip
+        yield Proposal(x, member, info)
+        while True:
+            yield Proposal(round_.children(n))
+
+
+class Round:
+    """One batch in the making: parents, models as they are needed, and what each proposer has to offer, best first."""
+
+    def __init__(self, method: DiffBBO, n: int, rng: np.random.Generator) -> None:
+        data = method.data.distinct()
+        self.method, self.space, self.n, self.rng = method, method.space, n, rng
+        order = np.argsort(-data.y, kind="stable")
+        self.x, self.y = data.x[order], data.y[order]  # best first
+        self.step = portfolio.step_length(method.data.y, method.tells)
+        # A batch keeps apart, but no further than half of what as many designs are that fill the space.
+        numbers = sum(level is None for level in number_levels(self.space))
+        self.gap = min(self.step, 0.5 * n ** (-1 / max(1, numbers)))
+        parents = apart(self.space, self.x[: 20 * PARENTS], PARENTS, self.step)
+        self.parents, self.values = self.x[parents], self.y[parents]
+        self.known = set(row_keys(method.data.x)) | set(row_keys(method.pending))
+        self.info: dict[str, Any] = {}
+        self._inverse: Inverse | None = None
+        self._panel: Any = None
+        self._drawn: tuple[Array, NDArray[np.intp]] | None = None
+
+    # ---- models ------------------------------------------------------------------------------------
+
+    @property
+    def trained(self) -> Inverse:
+        if self._inverse is None:
+            self._inverse = self.method.train(self.x[:LEARNT], self.y[:LEARNT], self.rng)
+        return self._inverse
+
+    @property
+    def panel(self) -> Any:
+        if self._panel is None:
+            from .forward.layout import Layout
+            from .forward.panel import Panel
+
+            layout = Layout(tuple(number_levels(self.space)))
+            self._panel = Panel.fit(layout, scaled(self.space, self.x), normal_scores(self.y), self.rng)
+            self.info["skill"] = list(self._panel.skill)
+        return self._panel
+
+    # ---- proposers: rows and the member that drew each ---------------------------------------------------
+
+    def inverse(self) -> tuple[Array, NDArray[np.intp]]:
+        """New draws at scores from y* upwards, and refinements of the best designs, in turns."""
+        if self._drawn is None:
+            inverse, rng = self.trained, self.rng
+            target, self.info = self.info, {}  # aim() says what to record
+            aimed, found = self.method.aim(inverse, self.n, rng)
+            self.info = target | found
+            top = float(inverse.scale.targets([TARGETS[1]])[0])
+            scores = [aimed + (max(top, aimed) - aimed) * rng.random(self.n)]
+            starts: list[Array | None] = [None]
+            for _ in NOISE:
+                scores.append(inverse.scale.targets(rng.uniform(*TARGETS, size=-(-self.n // len(NOISE))).tolist()))
+                starts.append(self.parents[tournament(self.values, len(scores[-1]), 2, rng)])
+            rows, members = [], []
+            for y, start, noise in zip(scores, starts, (1.0, *NOISE), strict=True):
+                z = None if start is None else inverse.encoder.encode(start)
+                drawn, member = inverse.ensemble.sample_each(inverse.scale.condition(y), z, noise)
+                rows.append(inverse.encoder.decode(drawn))
+                members.append(member)
+            order = rng.permutation(sum(map(len, rows)))
+            self._drawn = np.concatenate(rows)[order], np.concatenate(members)[order]
+        return self._drawn
+
+    def judged(self) -> tuple[Array, NDArray[np.intp]]:
+        """The panel's favourites among children of the best designs and the inverse model's draws."""
+        rows, member = self.children(POOL * self.n), np.full(POOL * self.n, -1)
+        if "inverse" in self.method.arms:
+            drawn, by = self.inverse()
+            rows, member = np.concatenate([rows, drawn]), np.concatenate([member, by])
+        fresh = np.array([key not in self.known for key in row_keys(rows)])
+        rows, member = rows[fresh], member[fresh]
+        if not len(rows):
+            return rows, member
+        best = self.panel.favourites(scaled(self.space, rows), 4 * self.n)
+        return rows[best], member[best]
+
+    def climb(self) -> tuple[Array, NDArray[np.intp]]:
+        """Where every opinion of the panel ends: first over letters and categories, then over numbers."""
+        from .forward.panel import OPINIONS
+
+        count, dimension = 2 * OPINIONS, self.space.dimension
+        each = max(CROWD, -(-2 * self.n // count))
+        rows = self.parents[tournament(self.values, count * each, 2, self.rng)]
+        if any(level is not None for level in self.panel.layout.levels):
+            rows = self._exchange(rows, count, each)
+        else:
+            rows = mutate(self.space, rows, self.rng, min(1.0, max(0.2, 20 / dimension)), 0.3 * self.step)
+        u = scaled(self.space, rows).reshape(count, each, dimension)
+        u, values = self.panel.ascend(u, 4 * self.step)
+        order = np.argsort(-values, axis=1, kind="stable")
+        turns = u[np.arange(count)[:, None], order].transpose(1, 0, 2).reshape(-1, dimension)  # everyone's best first
+        return unscaled(self.space, turns), np.full(len(turns), -1)
+
+    def vary(self) -> tuple[Array, NDArray[np.intp]]:
+        """Children of the best designs, as they come."""
+        return self.children(2 * self.n), np.full(2 * self.n, -1)
+
+    def children(self, n: int) -> Array:
+        return breed(self.space, self.parents, self.values, n, self.step, self.rng)
+
+    def _exchange(self, rows: Array, count: int, each: int) -> Array:
+        """Every opinion breeds its own crowd towards what it likes: rows `(count * each, d)`."""
+        import torch
+
+        def read(rows: Array) -> Array:
+            u = torch.as_tensor(scaled(self.space, rows)).view(count, -1, rows.shape[1])
+            with torch.no_grad():
+                return np.asarray(self.panel.read(u))
+
+        crowd = rows.reshape(count, each, -1)
+        liking = read(rows)
+        for _ in range(GENERATIONS):
+            pick = self.rng.integers(each, size=(2, count, each))
+            father, mother = (crowd[np.arange(count)[:, None], index] for index in pick)
+            cross = self.rng.random(crowd.shape) < 0.5 * (self.rng.random((count, each, 1)) < 0.5)
+            child = np.where(cross, mother, father).reshape(count * each, -1)
+            child = mutate(self.space, child, self.rng, 1 / crowd.shape[2], self.step)
+            both = np.concatenate([crowd, child.reshape(crowd.shape)], axis=1)
+            liked = np.concatenate([liking, read(child)], axis=1)
+            # Of equal ones the first stays, so that a crowd keeps what it has; a repeat would only take a place.
+            again = np.array([_repeats(group) for group in both])
+            best = np.argsort(-np.where(again, -np.inf, liked), axis=1, kind="stable")[:, :each]
+            crowd = np.take_along_axis(both, best[..., None], axis=1)
+            liking = np.take_along_axis(liked, best, axis=1)
+        return crowd.reshape(count * each, -1)
+
+    # ---- the batch ---------------------------------------------------------------------------------
+
+    def dealt(
+        self, candidates: dict[str, tuple[Array, NDArray[np.intp]]], places: NDArray[np.intp], arms: Sequence[str]
+    ) -> tuple[Array, NDArray[np.intp], list[str]]:
+        """Fill every place from its proposer with new designs apart from each other; `vary` helps out."""
+        queues = [iter(zip(*candidates[arm], strict=True)) for arm in arms]
+        spare = iter(zip(*self.vary(), strict=True))
+        rows: list[Array] = []
+        members: list[int] = []
+        origin: list[str] = []
+        taken = np.empty((0, self.space.dimension))
+        known = set(self.known)
+        for place in places:
+            for queue, arm in ((queues[place], arms[place]), (spare, "vary")):
+                found = self._next(queue, known, taken)
+                if found is not None:
+                    row, member = found
+                    rows.append(row)
+                    members.append(int(member))
+                    origin.append(arm)
+                    taken = np.concatenate([taken, scaled(self.space, row[None])])
+                    break
+        if not rows:
+            return self.children(self.n), np.full(self.n, -1), []
+        return np.stack(rows), np.array(members, dtype=np.intp), origin
+
+    def _next(self, queue: Iterator[tuple[Array, Any]], known: set[bytes], taken: Array) -> tuple[Array, Any] | None:
+        """The queue's next new design that is apart from those taken; if none is left, the first new one."""
+        crowded: tuple[Array, Any] | None = None
+        for row, member in queue:
+            if row_keys(row[None])[0] in known:
+                continue
+            if len(taken) and changes(self.space, taken, scaled(self.space, row[None])[0], self.gap).min() < 1.0:
+                crowded = crowded or (row, member)
+                continue
+            crowded = row, member
+            break
+        if crowded is not None:
+            known.add(row_keys(crowded[0][None])[0])
+        return crowded
+
+
+def _repeats(rows: Array) -> NDArray[np.bool_]:
+    """Which rows have occurred before in the list."""
+    _, first = np.unique(rows, axis=0, return_index=True)
+    again = np.ones(len(rows), dtype=bool)
+    again[first] = False
+    return again

@@ -1,0 +1,83 @@
+"""Several proposers share a batch by their recent success, all of it read from the told rounds alone.
+
+Which proposer a design came from is known by its place in the batch: the places are dealt out by `deal`, which gives
+the same answer whenever it is asked again. Whoever tells rows in another order merely blurs the shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .types import Array
+
+MEMORY = 0.4  # how far one clear success moves the shares
+CLEAR = 0.02  # a gain of this part of the way from the start data's median to the best is a clear success
+FADE = 0.2  # what is forgotten in a round without a gain
+STEP, FINEST = 0.1, 0.1 / 64  # of a number's range: where steps begin, and the smallest
+
+
+def deal(shares: Array, n: int) -> NDArray[np.intp]:
+    """Which proposer has each of `n` places: at every place the one that is furthest behind its share.
+
+    The deal for fewer places is the beginning of the deal for more, so a batch may be cut short.
+    """
+    counts = np.zeros(len(shares))
+    places = np.empty(n, dtype=np.intp)
+    for place in range(n):
+        places[place] = int((shares * (place + 1) - counts).argmax())
+        counts[places[place]] += 1
+    return places
+
+
+def shares(y: Array, tells: Sequence[int], usual: Array, floor: float) -> Array:
+    """The proposers' shares of the next batch, from all told values `y` (larger is better) in rounds of `tells` rows.
+
+    The first tell is the start data. In every later one a proposer earns what its best design gained over the best
+    before; shares go from the `usual` ones to what was earned, as far as the gain was clear, and never below `floor`.
+    """
+    credit = np.zeros(len(usual))
+    now = _mixed(usual, credit, floor)
+    best, middle = -np.inf, np.nan
+    for index, values in enumerate(_rounds(y, tells)):
+        known = values[np.isfinite(values)]
+        if index and len(known) and np.isfinite(best):
+            gain = np.zeros(len(usual))
+            np.maximum.at(gain, deal(now, len(values)), np.nan_to_num(values - best, nan=0.0))
+            clear = min(1.0, gain.max() / (CLEAR * (best - middle))) if best > middle else float(gain.max() > 0)
+            if gain.max() > 0:
+                credit += MEMORY * clear * (gain / gain.sum() - credit)
+            credit *= 1 - FADE * (1 - clear)
+            now = _mixed(usual, credit, floor)
+        if len(known):
+            middle = float(np.median(known)) if not np.isfinite(best) else middle
+            best = max(best, float(known.max()))
+    return now
+
+
+def step_length(y: Array, tells: Sequence[int]) -> float:
+    """How far a number may move, as a part of its range: halved after two rounds in a row without a new best, doubled
+    (up to where it began) by a round with one."""
+    length, best, misses = STEP, -np.inf, 0
+    for index, values in enumerate(_rounds(y, tells)):
+        known = values[np.isfinite(values)]
+        top = float(known.max()) if len(known) else -np.inf
+        if index and top > best:
+            length, misses = min(STEP, 2 * length) if not misses else length, 0
+        elif index:
+            misses += 1
+            if misses == 2:
+                length, misses = max(FINEST, length / 2), 0
+        best = max(best, top)
+    return length
+
+
+def _mixed(usual: Array, credit: Array, floor: float) -> Array:
+    mixed = np.maximum(usual * (1 - credit.sum()) + credit, floor)
+    return np.asarray(mixed / mixed.sum())
+
+
+def _rounds(y: Array, tells: Sequence[int]) -> list[Array]:
+    return np.split(y, np.cumsum(tells)[:-1]) if len(tells) else []

@@ -1,0 +1,98 @@
+"""Forward models against closed forms: the kernel, leave-one-out, what a committee learns, where a climb ends."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from diffbbo.forward.committee import MEMBERS, Committee
+from diffbbo.forward.layout import Layout
+from diffbbo.forward.panel import OPINIONS, Panel
+from diffbbo.forward.process import JITTER, Kernel, Process
+
+MIXED = Layout((None, 3, None))
+
+
+def tensor(*values: float) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def test_a_layout_knows_numbers_and_letters() -> None:
+    u = torch.tensor([[0.0, 2.0, 0.75]])
+    assert MIXED.numbers == [0, 2] and MIXED.letters == [1]
+    assert MIXED.features(u).tolist() == [[-1.0, 0.5, 0.0, 0.0, 1.0]]
+
+
+def test_the_kernel_by_hand() -> None:
+    """Lengthscales 0.5 and 1, distance sqrt(0.2^2/0.25 + 0.3^2) = 0.5; letters differ: times exp(-w), w = 0.7."""
+    kernel = Kernel(MIXED, tensor(math.log(0.5), 0.0), tensor(math.log(0.7)), tensor(math.log(2.0))[0], tensor(0.0)[0])
+    a, b = torch.tensor([[0.1, 0.0, 0.2]]).double(), torch.tensor([[0.3, 1.0, 0.5], [0.3, 0.0, 0.5]]).double()
+    r = math.sqrt(5) * 0.5
+    matern = 2.0 * (1 + r + r**2 / 3) * math.exp(-r)
+    assert kernel(a, b)[0].tolist() == pytest.approx([matern * math.exp(-0.7), matern])
+
+
+def test_the_posterior_and_what_it_says_of_a_row_left_out() -> None:
+    """Mean and leave-one-out prediction are those of a fit without the row, with the same kernel."""
+    rng = np.random.default_rng(0)
+    u, y = torch.as_tensor(rng.random((12, 2))), torch.as_tensor(rng.standard_normal(12))
+    model = Process.fit(Layout((None, None)), u, y)
+    k, noise = model.kernel(u, u), float(model.kernel.noise.exp()) + JITTER
+    rest = np.arange(1, 12)
+    without = k[0, rest] @ torch.linalg.solve(k[rest][:, rest] + noise * torch.eye(11).double(), y[rest])
+    assert float(model.loo[0]) == pytest.approx(float(without), rel=1e-6)
+    mean, deviation = model.predict(u[:1])
+    full = torch.linalg.solve(k + noise * torch.eye(12).double(), torch.stack([y, k[0]], dim=1))
+    assert float(mean) == pytest.approx(float(k[0] @ full[:, 0]), rel=1e-6)
+    assert float(deviation) ** 2 == pytest.approx(float(k[0, 0] - k[0] @ full[:, 1]), rel=1e-6)
+
+
+def test_a_process_finds_out_which_number_matters() -> None:
+    u = torch.as_tensor(np.random.default_rng(1).random((80, 3)))
+    model = Process.fit(Layout((None,) * 3), u, torch.sin(6 * u[:, 1]))
+    assert model.kernel.lengths.argmin() == 1
+    mean, _ = model.predict(torch.tensor([[0.5, 0.2, 0.5]]).double())
+    assert float(mean) == pytest.approx(math.sin(1.2), abs=0.1)
+
+
+def test_a_committee_learns_and_knows_what_it_was_not_shown() -> None:
+    u = torch.as_tensor(np.random.default_rng(2).random((600, 2)))
+    y = (u[:, 0] - u[:, 1]) * math.sqrt(6)  # variance 1
+    model = Committee.fit(Layout((None, None)), u, y, torch.Generator().manual_seed(0))
+    assert float((model.left_out - y).square().mean()) < 0.02
+    read = model.functions(MEMBERS, torch.Generator().manual_seed(0))
+    corner = read(torch.tensor([[[1.0, 0.0]]]).double().expand(MEMBERS, -1, -1))
+    assert corner.flatten().tolist() == pytest.approx([math.sqrt(6)] * MEMBERS, abs=0.4)
+
+
+def test_fewer_rows_than_members_are_no_trouble() -> None:
+    u = torch.rand((3, 2)).double()
+    model = Committee.fit(Layout((None, None)), u, u[:, 0], torch.Generator().manual_seed(0))
+    assert torch.isfinite(model.left_out).all()
+
+
+def panel(layout: Layout, u: np.ndarray, y: np.ndarray) -> Panel:
+    return Panel.fit(layout, u, (y - y.mean()) / y.std(), np.random.default_rng(0))
+
+
+def test_everyones_favourite_comes_first_and_none_twice() -> None:
+    u = np.random.default_rng(3).random((300, 2))
+    judges = panel(Layout((None, None)), u, -((u[:, 0] - 0.5) ** 2) - (u[:, 1] - 0.5) ** 2)
+    pool = np.array([[0.0, 0.0], [0.5, 0.5], [1.0, 1.0], [0.5, 0.5], [0.45, 0.5]])
+    chosen = judges.favourites(pool, 5)
+    assert sorted(chosen) == [0, 1, 2, 3, 4] and set(chosen[:3]) == {1, 3, 4}
+    assert min(judges.skill) > 0.95
+
+
+def test_a_climb_ends_at_the_top_or_at_its_reach_and_leaves_letters_alone() -> None:
+    rng = np.random.default_rng(4)
+    u = np.column_stack([rng.random(400), rng.integers(2, size=400), rng.random(400)])
+    judges = panel(Layout((None, 2, None)), u, -((u[:, 0] - 0.6) ** 2) - (u[:, 2] - 0.4) ** 2 + 0.1 * u[:, 1])
+    start = np.tile([0.5, 0.0, 0.5], (2 * OPINIONS, 3, 1))
+    top, values = judges.ascend(start, 0.4)
+    assert np.abs(top[..., [0, 2]] - [0.6, 0.4]).max() < 0.15 and (top[..., 1] == 0).all()
+    near, lower = judges.ascend(start, 0.01)
+    assert np.abs(near - start).max() <= 0.01 + 1e-12 and (lower <= values + 1e-9).all()
