@@ -13,7 +13,7 @@ from torch import Tensor
 from .layout import Layout
 
 MEMBERS, HIDDEN, LAYERS = 8, 64, 2
-STEPS, BATCH, RATE, DECAY = 500, 256, 3e-3, 1e-3
+STEPS, EPOCHS, BATCH, RATE, DECAY = (150, 500), 200, 256, 3e-3, 1e-3  # steps at least and at most
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,11 @@ class Committee:
             weights += [start.to(device), torch.zeros((MEMBERS, 1, n_out), device=device)]
         for w in weights:
             w.requires_grad_()
+        steps, batch = min(STEPS[1], max(STEPS[0], EPOCHS * n // BATCH)), min(BATCH, shortest)
         adam = torch.optim.AdamW(weights, lr=RATE, weight_decay=DECAY, fused=True)
-        for step in range(STEPS):
-            adam.param_groups[0]["lr"] = RATE * (1 + math.cos(math.pi * step / STEPS)) / 2 + RATE / 300
-            drawn = torch.randint(shortest, (MEMBERS, BATCH), generator=generator).to(device)
+        for step in range(steps):
+            adam.param_groups[0]["lr"] = RATE * (1 + math.cos(math.pi * step / steps)) / 2 + RATE / 300
+            drawn = torch.randint(shortest, (MEMBERS, batch), generator=generator).to(device)
             index = rows.gather(1, drawn)
             loss = (_run(weights, z[index]) - y[index]).square().mean(1).sum()
             adam.zero_grad()
