@@ -28,11 +28,11 @@ from .optimizer import Proposal
 from .spaces import Space
 from .statistics import normal_scores
 from .types import Array, InputError, row_keys
-from .variation import apart, breed, changes, mutate, number_levels, scaled, tournament, unscaled
+from .variation import apart, breed, changes, choices, mutate, scaled, tournament, unscaled
 
 USUAL = {"inverse": 0.15, "judged": 0.2, "climb": 0.15, "vary": 0.5}  # shares before anything is known
 FLOOR = 0.05  # nobody's share falls below
-PARENTS = 40
+PARENTS = 20
 POOL = 20  # designs judged per design asked for
 TARGETS = (1.0, 1.2)  # scores that refined designs are denoised under, as parts of phi
 NOISE = (0.2, 0.4, 0.6)  # standard deviations to which designs are noised for refinement
@@ -117,7 +117,7 @@ class Round:
         self.x, self.y = data.x[order], data.y[order]  # best first
         self.step = portfolio.step_length(method.data.y, method.tells)
         # A batch keeps apart, but no further than half of what as many designs are that fill the space.
-        numbers = sum(level is None for level in number_levels(self.space))
+        numbers = sum(level is None for level in choices(self.space))
         self.gap = min(self.step, 0.5 * n ** (-1 / max(1, numbers)))
         parents = apart(self.space, self.x[: 20 * PARENTS], PARENTS, self.step)
         self.parents, self.values = self.x[parents], self.y[parents]
@@ -141,7 +141,7 @@ class Round:
             from .forward.layout import Layout
             from .forward.panel import Panel
 
-            layout = Layout(tuple(number_levels(self.space)))
+            layout = Layout(tuple(choices(self.space)))
             self._panel = Panel.fit(layout, scaled(self.space, self.x), normal_scores(self.y), self.rng)
             self.info["skill"] = list(self._panel.skill)
         return self._panel

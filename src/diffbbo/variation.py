@@ -49,12 +49,12 @@ def mutate(space: Space, x: Array, rng: np.random.Generator, rate: float, step: 
 
 
 def breed(space: Space, x: Array, y: Array, n: int, step: float, rng: np.random.Generator) -> Array:
-    """`n` children of parents `x` with values `y`: seven in ten by crossover, all mutated in about one or two columns.
+    """`n` children of parents `x` with values `y`: nine in ten by crossover, all mutated in about one or two columns.
 
     Half of them move numbers by a tenth of the range, half by `step` or less.
     """
-    father, mother = (x[tournament(y, n, 2, rng)] for _ in range(2))
-    child = np.where((rng.random(n) < 0.7)[:, None], crossover(father, mother, rng), father)
+    father, mother = (x[tournament(y, n, 3, rng)] for _ in range(2))
+    child = np.where((rng.random(n) < 0.9)[:, None], crossover(father, mother, rng), father)
     kind = rng.integers(4, size=n)
     for k, (columns, size) in enumerate(((1, 0.1), (2, 0.1), (1, step), (2, step / 2))):
         child[kind == k] = mutate(space, child[kind == k], rng, columns / x.shape[1], size)
@@ -85,13 +85,13 @@ def unscaled(space: Space, u: Array) -> Array:
 
 def changes(space: Space, u: Array, row: Array, step: float) -> Array:
     """In how many columns rows `u` `(n, d)` differ from `row` `(d,)`; a number counts in full from `step` apart on."""
-    number = np.array([level is None for level in number_levels(space)])
+    number = np.array([level is None for level in choices(space)])
     apart = np.abs(u - row)
     return np.asarray(np.where(number, np.minimum(apart / step, 1.0), apart > 0).sum(axis=1))
 
 
-def number_levels(space: Space) -> list[int | None]:
-    """Per column: None for a real or integer number, else how many values a letter or category has."""
+def choices(space: Space) -> list[int | None]:
+    """Per column, how many values a letter or category has; None for a number, real or integer."""
     return [
         None if isinstance(variable, Real | Integer) else variable.levels
         for variable, where in space.slices()

@@ -14,6 +14,7 @@ from ..progress import report
 from ..spaces import Space
 from ..types import Array, InputError, need
 from ..variables import Integer, Real
+from ..variation import choices
 
 CANDIDATES, STARTUP = 24, 10  # Optuna's defaults: n_ei_candidates, n_startup_trials
 
@@ -70,11 +71,11 @@ class OptunaTPE(Optimizer):
             elif isinstance(variable, Integer):
                 found[variable.name] = d.IntDistribution(variable.lower, variable.upper)
             else:
-                choices = d.CategoricalDistribution(tuple(range(variable.levels or 1)))
+                letter = d.CategoricalDistribution(tuple(range(variable.levels or 1)))
                 names = (
                     [variable.name] if variable.width == 1 else [f"{variable.name}[{i}]" for i in range(variable.width)]
                 )
-                found |= dict.fromkeys(names, choices)
+                found |= dict.fromkeys(names, letter)
         return found
 
     def _study(self, optuna: Any, sampler: Any, distributions: dict[str, Any], used: NDArray[np.intp]) -> Any:
@@ -108,7 +109,7 @@ class OptunaTPE(Optimizer):
         of kernels and of each parameter; which kind it was hangs on how many trials had succeeded when it was
         asked. So what is asked next hangs on the told rows alone, as `ask` must, and equals Optuna's own study.
         """
-        per_random = sum(1 if level is None else level for level in _choices(self.space))
+        per_random = sum(1 if level is None else level for level in choices(self.space))
         per_model = CANDIDATES * (1 + len(distributions))
         succeeded = np.concatenate([[0], np.cumsum(~self.data.failed)])
         asked_after = np.cumsum([0, *self.tells])  # rows told when each tell, and last the pending, was asked
@@ -117,15 +118,6 @@ class OptunaTPE(Optimizer):
                 sampler._random_sampler._rng.rng.random_sample(per_random * size)
             else:
                 sampler._rng.rng.random_sample(per_model * size)
-
-
-def _choices(space: Space) -> list[int | None]:
-    """Per column, the number of values of a letter or category; None for a number."""
-    return [
-        None if isinstance(variable, Real | Integer) else variable.levels
-        for variable, _ in space.slices()
-        for _ in range(variable.width)
-    ]
 
 
 def _trial(optuna: Any, distributions: dict[str, Any], row: Array, **outcome: Any) -> Any:
