@@ -11,6 +11,7 @@ from diffbbo.types import row_keys
 from diffbbo.variation import apart, changes, scaled, unscaled
 
 SQUARE = Space((Real("a", 0, 1), Real("b", 0, 1)))
+CUBE = Space(tuple(Real(f"x{i}", 0, 1) for i in range(12)))
 MIXED = Space((Real("t", 1e-3, 1e3, "log"), Integer("n", 1, 9), Sequence("dna", 4, "ACGT")))
 
 
@@ -25,7 +26,7 @@ def value(space: Space, x: np.ndarray) -> np.ndarray:
     return -np.asarray(((scaled(space, x) - 0.7) ** 2).sum(axis=1))
 
 
-@pytest.mark.parametrize("space", [SQUARE, MIXED], ids=["numbers", "mixed"])
+@pytest.mark.parametrize("space", [CUBE, MIXED], ids=["numbers", "mixed"])
 def test_every_proposer_gets_its_share(tiny: EnsembleConfig, space: Space) -> None:
     info = told(space, tiny).ask(20).info
     assert info["shares"] == USUAL and sum(info["asked"].values()) == 20
