@@ -42,7 +42,7 @@ def test_the_laboratory_files_of_the_readme_are_valid(tmp_path: Path) -> None:
 def test_every_command_of_the_readme_exists() -> None:
     shown = set(re.findall(r"^diffbbo (\w+)", (ROOT / "README.md").read_text(), re.MULTILINE))
     done = subprocess.run([sys.executable, "-m", "diffbbo", "--help"], capture_output=True, text=True, check=True)
-    assert shown == {"tasks", "task", "run", "suggest", "compare", "report", "export"}
+    assert shown == {"tasks", "task", "run", "suggest", "compare", "report", "export", "merge"}
     assert all(name in done.stdout for name in {*shown, "methods"})
 
 

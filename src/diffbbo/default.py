@@ -36,6 +36,7 @@ PARENTS = 20
 POOL = 20  # designs judged per design asked for
 TARGETS = (1.0, 1.2)  # scores that refined designs are denoised under, as parts of phi
 NOISE = (0.2, 0.4, 0.6)  # standard deviations to which designs are noised for refinement
+STEPS = 800  # of training at most, with the preset `fast`
 LEARNT = 4000  # rows that the inverse model learns from: the best ones
 GENERATIONS, CROWD = 8, 24  # of the climb over letters and categories
 
@@ -80,7 +81,7 @@ class DiffBBO(Algorithm1):
     def config(self) -> EnsembleConfig:
         full = super().config
         if self._config is None and self._preset == "fast":
-            return EnsembleConfig(**(vars(full) | {"max_steps": 800}))
+            return EnsembleConfig(**(vars(full) | {"max_steps": min(STEPS, full.max_steps)}))
         return full
 
     def settings(self) -> dict[str, Any]:
