@@ -153,9 +153,8 @@ class Round:
         """New draws at scores from y* upwards, and refinements of the best designs, in turns."""
         if self._drawn is None:
             inverse, rng = self.trained, self.rng
-            target, self.info = self.info, {}  # aim() says what to record
             aimed, found = self.method.aim(inverse, self.n, rng)
-            self.info = target | found
+            self.info |= found
             top = float(inverse.scale.targets([TARGETS[1]])[0])
             scores = [aimed + (max(top, aimed) - aimed) * rng.random(self.n)]
             starts: list[Array | None] = [None]

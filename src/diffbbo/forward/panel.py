@@ -16,6 +16,7 @@ from .process import Process
 
 OPINIONS = 8  # of each model
 ROWS = 400  # that the Gaussian process sees: the best half and a sample of the others
+CHUNK = 2048  # designs judged at once: more would only cost memory
 ASCENT = 40  # steps of the climb over numbers
 
 Opinions = Callable[[Tensor], Tensor]  # rows (K, n, d), each opinion its own -> values (K, n)
@@ -51,7 +52,7 @@ class Panel:
     def favourites(self, u: Array, count: int) -> Array:
         """Row numbers of a pool `(n, d)`: everyone's best, then everyone's second best, and so on, without repeats."""
         pool = torch.as_tensor(u)
-        values = self.read(pool.expand(2 * OPINIONS, -1, -1))
+        values = torch.cat([self.read(part.expand(2 * OPINIONS, -1, -1)) for part in pool.split(CHUNK)], dim=1)
         order = values.argsort(dim=1, descending=True, stable=True).cpu().numpy()
         turns = order[:, :count].T.ravel()
         _, first = np.unique(turns, return_index=True)
