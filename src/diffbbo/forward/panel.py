@@ -52,7 +52,8 @@ class Panel:
     def favourites(self, u: Array, count: int) -> Array:
         """Row numbers of a pool `(n, d)`: everyone's best, then everyone's second best, and so on, without repeats."""
         pool = torch.as_tensor(u)
-        values = torch.cat([self.read(part.expand(2 * OPINIONS, -1, -1)) for part in pool.split(CHUNK)], dim=1)
+        parts = (pool[k : k + CHUNK].expand(2 * OPINIONS, -1, -1) for k in range(0, len(pool), CHUNK))
+        values = torch.cat([self.read(part) for part in parts], dim=1)
         order = values.argsort(dim=1, descending=True, stable=True).cpu().numpy()
         turns = order[:, :count].T.ravel()
         _, first = np.unique(turns, return_index=True)
