@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from diffbbo import Storage
-from diffbbo.compare import Cell, CellResult
+from diffbbo.compare import Cell, CellResult, read_table
 from diffbbo.schema import RoundRecord, StudyRecord
 from diffbbo.study import summaries
 
@@ -34,19 +34,8 @@ def tidy(cell: Cell, record: StudyRecord, rounds: list[RoundRecord]) -> list[Row
 
 
 def read_rows(path: Path) -> list[Row]:
-    """A CSV file whose columns are numbers but for `WORDS`; an empty cell is None, no file is no rows."""
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as handle:
-        return [
-            {name: text if name in WORDS else _number(text) if text else None for name, text in row.items()}
-            for row in csv.DictReader(handle)
-        ]
-
-
-def _number(text: str) -> float | int:
-    """What is written without a point stays so."""
-    return int(text) if text.removeprefix("-").isdigit() else float(text)
+    """What `write_rows` wrote; no file is no rows."""
+    return read_table(path, WORDS) if path.exists() else []
 
 
 def write_rows(rows: Sequence[Row], path: Path) -> None:

@@ -13,12 +13,13 @@ from diffbbo import Categorical, Integer, Real, Sequence, Space
 from diffbbo.baselines.gp_ei import log_ei
 from diffbbo.baselines.gp_jes import JointEntropy
 from diffbbo.baselines.gp_ucb import srinivas_beta
-from diffbbo.gp import GPMethod, choose_rows, designs, features
+from diffbbo.gp import GPMethod, choose_rows
 from diffbbo.gp.model import Posterior, build_kernel, fit, hamming_kernel, package, quiet
 from diffbbo.gp.search import Pool, best_batch, climb, greedy
 from diffbbo.registry import make_optimizer, make_task
 from diffbbo.testing import SPACES, objective
 from diffbbo.types import InputError, MissingExtraError, row_keys
+from diffbbo.variation import scaled, unscaled
 
 METHODS = ("gp-ei", "gp-ucb", "gp-jes")
 MIXED = SPACES["mixed"]
@@ -71,10 +72,10 @@ def test_features_and_designs_are_inverse() -> None:
         (Real("r", 1e-3, 1e3, "log"), Integer("i", -2, 7), Categorical("c", ("x", "y", "z")), Sequence("s", 3, "AB"))
     )
     x = space.sample(50, np.random.default_rng(0))
-    z = features(space, x)
+    z = scaled(space, x)
     assert z[:, :2].min() >= 0 and z[:, :2].max() <= 1
-    np.testing.assert_allclose(designs(space, z), x, rtol=1e-12)
-    rounded = designs(space, np.array([[2.0, 0.54, 1.4, 0.6, -3.0, 9.0]]))
+    np.testing.assert_allclose(unscaled(space, z), x, rtol=1e-12)
+    rounded = unscaled(space, np.array([[2.0, 0.54, 1.4, 0.6, -3.0, 9.0]]))
     assert rounded[0].tolist() == pytest.approx([1e3, 3.0, 1.0, 1.0, 0.0, 1.0], rel=1e-12)
 
 
@@ -105,7 +106,7 @@ def test_hamming_kernel_by_hand_and_as_botorch() -> None:
 
 
 def test_the_mixture_is_botorchs() -> None:
-    x = torch.as_tensor(features(MIXED, MIXED.sample(8, np.random.default_rng(0))))
+    x = torch.as_tensor(scaled(MIXED, MIXED.sample(8, np.random.default_rng(0))))
     prior = package("botorch.models.utils.gpytorch_modules").get_covar_module_with_dim_scaled_prior
     with quiet():
         ours = build_kernel(MIXED).double()
@@ -119,7 +120,7 @@ def test_the_mixture_is_botorchs() -> None:
 
 
 def test_moments_are_botorchs(posterior: Posterior) -> None:
-    z = torch.as_tensor(features(MIXED, MIXED.sample(9, np.random.default_rng(5))))
+    z = torch.as_tensor(scaled(MIXED, MIXED.sample(9, np.random.default_rng(5))))
     mean, covariance = posterior.joint(z)
     with quiet(), torch.no_grad():
         theirs = posterior.model.posterior(z)
@@ -271,7 +272,7 @@ def test_a_pool_scores_every_new_design_once() -> None:
 
 
 def test_gradients_move_reals_alone(posterior: Posterior) -> None:
-    z = torch.as_tensor(features(MIXED, MIXED.sample(4, np.random.default_rng(3))))
+    z = torch.as_tensor(scaled(MIXED, MIXED.sample(4, np.random.default_rng(3))))
     target = torch.full_like(z, 0.3)
     moved = climb(MIXED, lambda z: -(z - target).square().sum((-1, -2)), z[None])[0]
     torch.testing.assert_close(moved[:, 0], target[:, 0], atol=1e-5, rtol=0)
@@ -290,7 +291,7 @@ def test_the_search_finds_what_botorchs_finds(name: str, square: Posterior) -> N
     with torch.random.fork_rng(), quiet():
         torch.manual_seed(0)
         best = package("botorch.optim").optimize_acqf(value, bounds, q=1, num_restarts=4, raw_samples=64)[1]
-    assert float(value(torch.as_tensor(features(SQUARE, x))[None])[0]) >= float(best) - 1e-3
+    assert float(value(torch.as_tensor(scaled(SQUARE, x))[None])[0]) >= float(best) - 1e-3
 
 
 def test_local_search_finds_the_best_word() -> None:

@@ -11,11 +11,11 @@ from torch.quasirandom import SobolEngine
 
 from diffbbo import Categorical, Integer, Real, Sequence, Space
 from diffbbo.baselines.turbo import Region, Turbo
-from diffbbo.gp import features
 from diffbbo.gp.model import fit, quiet
 from diffbbo.registry import make_optimizer, make_task
 from diffbbo.testing import SPACES, check_optimizer, objective
 from diffbbo.types import InputError, row_keys
+from diffbbo.variation import scaled
 
 LINE = Space((Real("x", 0.0, 1.0),))
 SQUARE = Space((Real("a", 0.0, 1.0), Real("b", 0.0, 1.0)))
@@ -137,7 +137,7 @@ def test_candidates_stay_in_the_region() -> None:
     region.length = 0.25
     posterior, _ = optimizer.fit(optimizer.data.distinct(), local=True)
     found = optimizer._candidates(region, posterior, set(), np.random.default_rng(0))
-    z, centre = features(space, found), features(space, optimizer._centre(region)[None])
+    z, centre = scaled(space, found), scaled(space, optimizer._centre(region)[None])
     low, high = optimizer._box(region, centre[0], posterior)
     assert len(found) > 500 and ((z >= low - 1e-9) & (z <= high + 1e-9))[:, 0].all()
     assert set(np.abs(z - centre)[:, 1]) == {0.0, 0.25}
@@ -172,7 +172,7 @@ def plain_thompson(space: Space, x: Any, y: Any, n: int, seed: int, pending: int
     rng.random((100 * d, d)), rng.integers(d, size=100 * d)  # what TuRBO draws to choose columns: here all move
     model = fit(space, x, y, local=True).model
     with torch.no_grad(), quiet():
-        posterior = model.posterior(torch.as_tensor(features(space, candidates))).mvn
+        posterior = model.posterior(torch.as_tensor(scaled(space, candidates))).mvn
         root = torch.linalg.cholesky(posterior.covariance_matrix + 1e-8 * torch.eye(100 * d).double())
     normal = torch.randn(
         100 * d, n, dtype=torch.float64, generator=torch.Generator().manual_seed(int(rng.integers(2**62)))

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -187,10 +187,15 @@ def write_table(rows: Sequence[dict[str, Any]], path: Path) -> None:
         table.writerows(rows)
 
 
-def read_table(path: Path) -> list[dict[str, Any]]:
-    """What `write_table` wrote; an empty cell is None."""
+def read_table(path: Path, words: Collection[str] = WORDS) -> list[dict[str, Any]]:
+    """Rows of a CSV file whose columns are numbers but for `words`; an empty cell is None."""
     with path.open(newline="", encoding="utf-8") as handle:
         return [
-            {key: text if key in WORDS else float(text) if text else None for key, text in row.items()}
+            {name: text if name in words else _number(text) if text else None for name, text in row.items()}
             for row in csv.DictReader(handle)
         ]
+
+
+def _number(text: str) -> float | int:
+    """What is written without a point stays so."""
+    return int(text) if text.removeprefix("-").isdigit() else float(text)

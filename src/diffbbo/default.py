@@ -15,20 +15,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import portfolio
 from .acquisition import Acquisition, UaE
-from .algorithm import Algorithm1, DiffBBOPaper, Inverse
+from .algorithm import Algorithm1, DiffBBOPaper
 from .diffusion.config import EnsembleConfig
 from .optimizer import Proposal
 from .spaces import Space
 from .statistics import normal_scores
-from .types import Array, InputError, row_keys
+from .types import Array, Distinct, InputError, row_keys
 from .variation import apart, breed, changes, choices, mutate, scaled, tournament, unscaled
+
+if TYPE_CHECKING:
+    from .forward.panel import Panel
 
 USUAL = {"inverse": 0.15, "judged": 0.2, "climb": 0.15, "vary": 0.5}  # shares before anything is known
 FLOOR = 0.05  # nobody's share falls below
@@ -89,11 +93,11 @@ class DiffBBO(Algorithm1):
 
     def propose(self, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
         data = self.data.distinct()
-        if self.arms == ("inverse",) or not len(data) or data.y.min() == data.y.max():
+        if self.arms == ("inverse",) or data.flat:
             yield from super().propose(n, rng)
             return
         clock = time.perf_counter()
-        round_ = Round(self, n, rng)
+        round_ = Round(self, data, n, rng)
         usual = np.array([USUAL[arm] for arm in self.arms])
         shares = portfolio.shares(self.data.y, self.tells, usual / usual.sum(), min(FLOOR, 1 / len(usual)))
         candidates = {arm: getattr(round_, arm)() for arm in self.arms}
@@ -111,8 +115,7 @@ class DiffBBO(Algorithm1):
 class Round:
     """One batch in the making: parents, models as they are needed, and what each proposer has to offer, best first."""
 
-    def __init__(self, method: DiffBBO, n: int, rng: np.random.Generator) -> None:
-        data = method.data.distinct()
+    def __init__(self, method: DiffBBO, data: Distinct, n: int, rng: np.random.Generator) -> None:
         self.method, self.space, self.n, self.rng = method, method.space, n, rng
         order = np.argsort(-data.y, kind="stable")
         self.x, self.y = data.x[order], data.y[order]  # best first
@@ -124,58 +127,52 @@ class Round:
         self.parents, self.values = self.x[parents], self.y[parents]
         self.known = set(row_keys(method.data.x)) | set(row_keys(method.pending))
         self.info: dict[str, Any] = {}
-        self._inverse: Inverse | None = None
-        self._panel: Any = None
-        self._drawn: tuple[Array, NDArray[np.intp]] | None = None
 
-    # ---- models ------------------------------------------------------------------------------------
+    # ---- models, made when first needed ------------------------------------------------------------------
 
-    @property
-    def trained(self) -> Inverse:
-        if self._inverse is None:
-            self._inverse = self.method.train(self.x[:LEARNT], self.y[:LEARNT], self.rng)
-        return self._inverse
+    @cached_property
+    def panel(self) -> Panel:
+        from .forward.layout import Layout
+        from .forward.panel import Panel
 
-    @property
-    def panel(self) -> Any:
-        if self._panel is None:
-            from .forward.layout import Layout
-            from .forward.panel import Panel
+        layout = Layout(tuple(choices(self.space)))
+        panel = Panel.fit(layout, scaled(self.space, self.x), normal_scores(self.y), self.rng)
+        self.info["skill"] = list(panel.skill)
+        return panel
 
-            layout = Layout(tuple(choices(self.space)))
-            self._panel = Panel.fit(layout, scaled(self.space, self.x), normal_scores(self.y), self.rng)
-            self.info["skill"] = list(self._panel.skill)
-        return self._panel
+    @cached_property
+    def drawn(self) -> tuple[Array, NDArray[np.intp]]:
+        """Draws of the inverse model at scores from y* upwards, and refinements of the best designs, mixed."""
+        rng = self.rng
+        inverse = self.method.train(self.x[:LEARNT], self.y[:LEARNT], rng)
+        aimed, found = self.method.aim(inverse, self.n, rng)
+        self.info |= found
+        top = float(inverse.scale.targets([TARGETS[1]])[0])
+        scores = [aimed + (max(top, aimed) - aimed) * rng.random(self.n)]
+        starts: list[Array | None] = [None]
+        for _ in NOISE:
+            scores.append(inverse.scale.targets(rng.uniform(*TARGETS, size=-(-self.n // len(NOISE))).tolist()))
+            starts.append(self.parents[tournament(self.values, len(scores[-1]), 2, rng)])
+        rows, members = [], []
+        for y, start, noise in zip(scores, starts, (1.0, *NOISE), strict=True):
+            z = None if start is None else inverse.encoder.encode(start)
+            drawn, member = inverse.ensemble.sample_each(inverse.scale.condition(y), z, noise)
+            rows.append(inverse.encoder.decode(drawn))
+            members.append(member)
+        order = rng.permutation(sum(map(len, rows)))
+        return np.concatenate(rows)[order], np.concatenate(members)[order]
 
     # ---- proposers: rows and the member that drew each ---------------------------------------------------
 
     def inverse(self) -> tuple[Array, NDArray[np.intp]]:
-        """New draws at scores from y* upwards, and refinements of the best designs, in turns."""
-        if self._drawn is None:
-            inverse, rng = self.trained, self.rng
-            aimed, found = self.method.aim(inverse, self.n, rng)
-            self.info |= found
-            top = float(inverse.scale.targets([TARGETS[1]])[0])
-            scores = [aimed + (max(top, aimed) - aimed) * rng.random(self.n)]
-            starts: list[Array | None] = [None]
-            for _ in NOISE:
-                scores.append(inverse.scale.targets(rng.uniform(*TARGETS, size=-(-self.n // len(NOISE))).tolist()))
-                starts.append(self.parents[tournament(self.values, len(scores[-1]), 2, rng)])
-            rows, members = [], []
-            for y, start, noise in zip(scores, starts, (1.0, *NOISE), strict=True):
-                z = None if start is None else inverse.encoder.encode(start)
-                drawn, member = inverse.ensemble.sample_each(inverse.scale.condition(y), z, noise)
-                rows.append(inverse.encoder.decode(drawn))
-                members.append(member)
-            order = rng.permutation(sum(map(len, rows)))
-            self._drawn = np.concatenate(rows)[order], np.concatenate(members)[order]
-        return self._drawn
+        """What the inverse model drew, unjudged."""
+        return self.drawn
 
     def judged(self) -> tuple[Array, NDArray[np.intp]]:
         """The panel's favourites among children of the best designs and the inverse model's draws."""
         rows, member = self.children(POOL * self.n), np.full(POOL * self.n, -1)
         if "inverse" in self.method.arms:
-            drawn, by = self.inverse()
+            drawn, by = self.drawn
             rows, member = np.concatenate([rows, drawn]), np.concatenate([member, by])
         fresh = np.array([key not in self.known for key in row_keys(rows)])
         rows, member = rows[fresh], member[fresh]

@@ -96,6 +96,11 @@ class Distinct:
         return len(self.y)
 
     @property
+    def flat(self) -> bool:
+        """Whether there is nothing to learn: no design, or all of the same value."""
+        return not len(self) or bool(self.y.min() == self.y.max())
+
+    @property
     def phi(self) -> float:
         """The best mean value so far (line 9 of Algorithm 1)."""
         return float(self.y.max())

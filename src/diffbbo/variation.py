@@ -70,16 +70,16 @@ def scaled(space: Space, x: Array) -> Array:
 
 
 def unscaled(space: Space, u: Array) -> Array:
-    """The inverse of `scaled`; an integer becomes the nearest one."""
+    """The designs nearest to rows `u`: the inverse of `scaled`, rounded to each variable's grid."""
     parts = []
     for variable, where in space.slices():
-        part = np.clip(u[:, where], 0.0, 1.0)
+        part = u[:, where]
         if isinstance(variable, Real):
-            parts.append(variable.from_unit(part))
+            parts.append(variable.from_unit(np.clip(part, 0.0, 1.0)))
         elif isinstance(variable, Integer):
             parts.append(variable.snap(variable.lower + part * (variable.upper - variable.lower)))
         else:
-            parts.append(u[:, where])
+            parts.append(variable.snap(part))
     return np.concatenate(parts, axis=1)
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..gp import GPMethod, features
+from ..gp import GPMethod
 from ..types import Array
+from ..variation import scaled
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,7 +42,7 @@ class GPEI(GPMethod):
         sampling = package("botorch.sampling.normal")
         smooth = package("botorch.utils.safe_math")
         best = posterior.y.max()
-        pending = posterior.tensor(features(self.space, self.pending))
+        pending = posterior.tensor(scaled(self.space, self.pending))
         seed, draw = (int(rng.integers(2**31)) for _ in range(2))
 
         def single(mean: Tensor, variance: Tensor) -> Tensor:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..gp import GPMethod, features
+from ..gp import GPMethod
 from ..gp.rows import columns_of
 from ..spaces import Space
 from ..types import Array, InputError
 from ..variables import Real
+from ..variation import scaled
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,7 +55,7 @@ class GPJES(GPMethod):
         real = len(columns_of(self.space, Real)) == self.space.dimension
         sample = self._from_paths if real else self._from_pool
         z, f = sample(posterior, parents, rng)
-        pending = posterior.tensor(features(self.space, self.pending))
+        pending = posterior.tensor(scaled(self.space, self.pending))
         return JointEntropy(posterior, pending, z, f)
 
     def _from_paths(self, posterior: Posterior, parents: Array, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
@@ -70,7 +71,7 @@ class GPJES(GPMethod):
             torch.manual_seed(int(rng.integers(2**62)))
             paths = pathwise.get_matheron_path_model(posterior.model, torch.Size([self.optima]))
         # From anywhere, not from near the best: that would find its hill in every path.
-        starts = posterior.tensor(features(self.space, self.space.sample(STARTS, rng)))
+        starts = posterior.tensor(scaled(self.space, self.space.sample(STARTS, rng)))
         with torch.no_grad():
             best = paths(starts)[..., 0].topk(CLIMBERS, dim=1).indices
         # All paths climb as one problem, so it takes more steps than one design would.
@@ -84,11 +85,11 @@ class GPJES(GPMethod):
         from ..gp.search import POOL, gather
 
         def score(x: Array) -> Array:
-            mean, variance = posterior.moments(posterior.tensor(features(self.space, x)))
+            mean, variance = posterior.moments(posterior.tensor(scaled(self.space, x)))
             return np.asarray((mean + 2 * variance.sqrt()).cpu().numpy())
 
         pool = gather(self.space, score, parents, set(), rng, self.effort)
-        z = posterior.tensor(features(self.space, np.concatenate([pool.mixed(POOL, rng), parents])))
+        z = posterior.tensor(scaled(self.space, np.concatenate([pool.mixed(POOL, rng), parents])))
         f, where = posterior.sample(z, self.optima, int(rng.integers(2**62))).max(dim=1)
         return z[where], f
 

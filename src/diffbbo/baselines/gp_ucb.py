@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..gp import GPMethod, features
+from ..gp import GPMethod
 from ..spaces import Space
 from ..types import Array, InputError
+from ..variation import scaled
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -60,7 +61,7 @@ class GPUCB(GPMethod):
         botorch = package("botorch.acquisition.monte_carlo")
         sampling = package("botorch.sampling.normal")
         beta = self.beta
-        pending = posterior.tensor(features(self.space, self.pending))
+        pending = posterior.tensor(scaled(self.space, self.pending))
         seed, draw = (int(rng.integers(2**31)) for _ in range(2))
 
         def single(mean: Tensor, variance: Tensor) -> Tensor:

@@ -87,7 +87,7 @@ class LfboEI(Optimizer):
 
     def propose(self, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
         data = self.data.distinct()
-        if len(data) < INITIAL or data.y.min() == data.y.max():
+        if len(data) < INITIAL or data.flat:
             note = (
                 f"{len(data)} designs are measured; it takes {INITIAL} that differ in value, so this batch is random."
             )

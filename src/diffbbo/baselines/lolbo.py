@@ -122,11 +122,8 @@ class LOLBO(Optimizer):
 
     def propose(self, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
         data = self.data.distinct()
-        if not len(data) or data.y.min() == data.y.max():
-            why = "All measured designs have the same value" if len(data) else "There is no measured design yet"
-            note = f"{why}, so this batch fills the space evenly."
-            while True:
-                yield Proposal(self.space.fill(n, rng), info={"notes": [note]})
+        if data.flat:
+            yield from self.fill(n, len(data), rng)
         import torch
 
         clock = time.perf_counter()

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gp import GPMethod, designs, features
+from ..gp import GPMethod
 from ..gp.rows import columns_of
 from ..optimizer import Proposal
 from ..progress import report
 from ..spaces import Space
 from ..types import Array, Dataset, InputError, row_keys
 from ..variables import Categorical, Integer, Real, Sequence
+from ..variation import scaled, unscaled
 
 if TYPE_CHECKING:
     from ..gp.model import Posterior
@@ -131,7 +132,7 @@ class Turbo(GPMethod):
         A design uniform in a box of side L has variance L^2 / 12 in each column; a letter that differs counts as half
         the cube.
         """
-        gap = features(self.space, x) - features(self.space, self._centre(region)[None])
+        gap = scaled(self.space, x) - scaled(self.space, self._centre(region)[None])
         others = columns_of(self.space, Categorical, Sequence)
         gap[:, others] = 0.5 * (gap[:, others] != 0)
         return np.asarray(math.log(region.length) + 6 * (gap**2).mean(axis=1) / region.length**2)
@@ -227,7 +228,7 @@ class Turbo(GPMethod):
         d = self.space.dimension
         engine = SobolEngine(d, scramble=True, seed=int(rng.integers(2**31)))  # type: ignore[no-untyped-call]
         u = engine.draw(min(100 * d, 5_000), dtype=float64).numpy()
-        centre = features(self.space, self._centre(region)[None])[0]
+        centre = scaled(self.space, self._centre(region)[None])[0]
         low, high = self._box(region, centre, posterior)
         moved = low + (high - low) * u
         others = columns_of(self.space, Categorical, Sequence)
@@ -240,7 +241,7 @@ class Turbo(GPMethod):
             most = math.ceil(min(1.0, region.length) * len(others))
             lot = np.where(mask[:, others], rng.random((len(u), len(others))), np.inf)
             mask[:, others] &= lot.argsort(axis=1).argsort(axis=1) < most
-        x = designs(self.space, np.where(mask, moved, centre))
+        x = unscaled(self.space, np.where(mask, moved, centre))
         fresh = {key: row for row, key in enumerate(row_keys(x)) if key not in known}
         return x[sorted(fresh.values())]
 
@@ -260,7 +261,7 @@ class Turbo(GPMethod):
         for x, posterior in zip(sets, fitted, strict=True):
             seed = int(rng.integers(2**62))
             if len(x):
-                f = posterior.sample(posterior.tensor(features(self.space, x)), n, seed).cpu().numpy()
+                f = posterior.sample(posterior.tensor(scaled(self.space, x)), n, seed).cpu().numpy()
                 draws.append(posterior.centre + posterior.scale * f)
         x = np.concatenate(sets)
         owner = np.concatenate([np.full(len(part), k, dtype=np.intp) for k, part in enumerate(sets)])

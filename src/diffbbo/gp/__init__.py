@@ -10,6 +10,6 @@ Neither torch nor BoTorch is loaded before the first fit: `model.py` and `search
 """
 
 from .method import GPMethod
-from .rows import choose_rows, designs, features
+from .rows import choose_rows
 
-__all__ = ["GPMethod", "choose_rows", "designs", "features"]
+__all__ = ["GPMethod", "choose_rows"]

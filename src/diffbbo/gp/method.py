@@ -61,7 +61,7 @@ class GPMethod(Optimizer):
 
     def propose(self, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
         data = self.data.distinct()
-        if nothing_to_learn(data):
+        if data.flat:
             yield from self.fill(n, len(data), rng)
         from .search import best_batch
 
@@ -99,8 +99,3 @@ class GPMethod(Optimizer):
             self._fits = current | {key: (posterior, {"used": len(used), "of": len(data), "rows": rows})}
         found: tuple[Posterior, dict[str, Any]] = self._fits[key]
         return found
-
-
-def nothing_to_learn(data: Distinct) -> bool:
-    """Fewer than two designs, or all of the same value."""
-    return len(data) < 2 or float(data.y.min()) == float(data.y.max())

@@ -16,7 +16,8 @@ from torch import Tensor
 from ..spaces import Space
 from ..types import Array, need
 from ..variables import Integer, Real
-from .rows import columns_of, features
+from ..variation import scaled
+from .rows import columns_of
 
 STEPS = 100  # of L-BFGS on the marginal likelihood, at most: once on a quarter of the rows, once on all
 COARSE = 200  # rows from which on the quarter comes first
@@ -217,7 +218,7 @@ def fit(space: Space, x: Array, y: Array, device: str = "cpu", local: bool = Fal
     steps = max(1, round(effort * STEPS))
     unit = float(np.abs(y).max()) or 1.0  # huge values must not overflow in the variance
     centre, scale = float((y / unit).mean()) * unit, float((y / unit).std()) * unit or 1.0
-    z = torch.as_tensor(features(space, x), dtype=torch.float64, device=device)
+    z = torch.as_tensor(scaled(space, x), dtype=torch.float64, device=device)
     v = torch.as_tensor(y / scale - centre / scale, dtype=torch.float64, device=device)
     with quiet():
         model = _model(space, z, v, local)

@@ -1,4 +1,4 @@
-"""Which measured rows a Gaussian process sees, and how it sees a row. Numpy only."""
+"""Which measured rows a Gaussian process sees, and which columns are of what kind. Numpy only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from ..spaces import Space
 from ..types import Array
-from ..variables import Integer, Real
 
 ROWS = {"cpu": 500, "cuda": 4_000}  # the size of the subset, where none is given
 
@@ -25,26 +24,6 @@ def choose_rows(y: Array, limit: int, seed: int) -> NDArray[np.intp]:
     lot = np.random.default_rng(seed).random(len(y))
     sample = rest[np.argsort(lot[rest], kind="stable")[: limit // 2]]
     return np.sort(np.concatenate([best, sample]))
-
-
-def features(space: Space, x: Array) -> Array:
-    """Rows `(n, d)` as the kernel sees them: numbers by their place in [0, 1], letters and categories by index."""
-    parts = [v.to_unit(x[:, w]) if isinstance(v, Real | Integer) else x[:, w] for v, w in space.slices()]
-    return np.concatenate(parts, axis=1)
-
-
-def designs(space: Space, z: Array) -> Array:
-    """The designs nearest to features `(n, d)`: the inverse of `features`, rounded to each variable's grid."""
-    parts = []
-    for variable, where in space.slices():
-        part = z[:, where]
-        if isinstance(variable, Real):
-            parts.append(variable.from_unit(np.clip(part, 0.0, 1.0)))
-        elif isinstance(variable, Integer):
-            parts.append(variable.snap(variable.lower + part * (variable.upper - variable.lower)))
-        else:
-            parts.append(variable.snap(part))
-    return np.concatenate(parts, axis=1)
 
 
 def columns_of(space: Space, *kinds: type) -> list[int]:

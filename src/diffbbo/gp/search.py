@@ -14,9 +14,9 @@ from ..progress import report
 from ..spaces import Space
 from ..types import Array, row_keys
 from ..variables import Real
-from ..variation import crossover, mutate, tournament
+from ..variation import crossover, mutate, scaled, tournament, unscaled
 from .model import Posterior, package, quiet
-from .rows import columns_of, designs, features
+from .rows import columns_of
 
 LISTED = 2**12  # finite spaces up to this size are scored as a whole
 RAW = 2_048  # random designs, and as many children of the best, from which local search begins
@@ -180,22 +180,22 @@ def best_batch(
 
     def score(x: Array) -> Array:
         with torch.no_grad():
-            return np.asarray(criterion.score(posterior.tensor(features(space, x))).cpu().numpy())
+            return np.asarray(criterion.score(posterior.tensor(scaled(space, x))).cpu().numpy())
 
     pool = gather(space, score, parents, known, rng, effort)
     if not len(pool.x):
         return pool.x, pool
-    z = posterior.tensor(features(space, pool.best(part(ASCENTS, effort))))
+    z = posterior.tensor(scaled(space, pool.best(part(ASCENTS, effort))))
     report("sampling", 0.5)
     value = criterion.batch()
     single = climb(space, value, z[:, None, :], effort)[:, 0]
-    pool.add(designs(space, single.cpu().numpy()))
+    pool.add(unscaled(space, single.cpu().numpy()))
 
     candidates = pool.mixed(max(part(POOL, effort), 2 * n), rng)
-    z = posterior.tensor(features(space, candidates))
+    z = posterior.tensor(scaled(space, candidates))
     chosen = criterion.choose(z, n)
     report("sampling", 0.8)
     together = climb(space, value, z[chosen[:POLISHED]][None], effort)[0]
-    moved = designs(space, together.cpu().numpy())
+    moved = unscaled(space, together.cpu().numpy())
     report("sampling", 1.0)
     return np.concatenate([moved, candidates[chosen[POLISHED:]]]), pool
