@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from diffbbo import DiffBBO, EnsembleConfig, InputError, Integer, Real, Sequence, Space, make_task
-from diffbbo.default import USUAL
+from diffbbo.default import USUAL, Round
 from diffbbo.types import row_keys
 from diffbbo.variation import apart, changes, scaled, unscaled
 
@@ -62,7 +62,7 @@ def test_members_are_recorded_for_what_the_inverse_model_drew(tiny: EnsembleConf
 
 @pytest.mark.parametrize("arms", [(), ("inverse", "inverse"), ("oracle",)])
 def test_arms_that_are_not(arms: tuple[str, ...]) -> None:
-    with pytest.raises(InputError, match="inverse, judged, climb, vary"):
+    with pytest.raises(InputError, match="inverse, judged, climb, leap, vary"):
         DiffBBO(SQUARE, arms=arms)
 
 
@@ -92,6 +92,28 @@ def test_it_finds_the_top_of_a_hill(tiny: EnsembleConfig) -> None:
         batch = optimizer.ask(20)
         optimizer.tell(batch, value(space, batch.x))
     assert optimizer.best is not None and optimizer.best.value > -0.15
+
+
+def test_a_leap_goes_where_no_design_has_been(tiny: EnsembleConfig) -> None:
+    """The data lie in [0, 0.3]^6 of a slope that rises everywhere; a climb from its best design reaches 0.4 further."""
+    space = Space(tuple(Real(f"x{i}", 0, 1) for i in range(6)))
+    optimizer = DiffBBO(space, seed=0, config=tiny, device="cpu", arms=("leap",))
+    x = 0.3 * space.sample(100, np.random.default_rng(0))
+    optimizer.tell(x, x.sum(axis=1))
+    assert optimizer.ask(20).x.sum(axis=1).max() > 4.0  # a uniform design reaches it with less than 8 %
+
+
+def test_half_of_the_parents_are_not_there_by_luck(tiny: EnsembleConfig) -> None:
+    """Noise of deviation 1 on a slope of height 3: without the panel the parents are the luckiest designs."""
+    rng = np.random.default_rng(0)
+    x = SQUARE.sample(400, rng)
+    y = 3 * x[:, 0] + rng.standard_normal(400)
+    height = {}
+    for arms in (("vary",), ("judged", "vary")):
+        optimizer = DiffBBO(SQUARE, seed=0, config=tiny, device="cpu", arms=arms)
+        optimizer.tell(x, y)
+        height[arms] = Round(optimizer, optimizer.data.distinct(), 10, rng).parents[:, 0]
+    assert np.median(height["judged", "vary"][10:]) > 0.9 > np.median(height["vary",])
 
 
 @pytest.mark.slow

@@ -96,3 +96,20 @@ def test_a_climb_ends_at_the_top_or_at_its_reach_and_leaves_letters_alone() -> N
     assert np.abs(top[..., [0, 2]] - [0.6, 0.4]).max() < 0.15 and (top[..., 1] == 0).all()
     near, lower = judges.ascend(start, 0.01)
     assert np.abs(near - start).max() <= 0.01 + 1e-12 and (lower <= values + 1e-9).all()
+
+
+def test_smoothing_takes_luck_off() -> None:
+    """A slope of height 3 with noise of deviation 1: the best measured values are luck, the best smoothed are not."""
+    rng = np.random.default_rng(5)
+    u = rng.random((200, 1))
+    y = 3 * u[:, 0] + rng.standard_normal(200)
+    judges = panel(Layout((None,)), u, y)
+    smooth, lucky = judges.seen[judges.smoothed.argsort()[-10:]], y.argsort()[-10:]
+    assert sorted(judges.seen) == list(range(200))
+    assert np.median(u[smooth]) > 0.9 > np.median(u[lucky])
+
+
+def test_every_opinion_ranks_the_pool() -> None:
+    u = np.random.default_rng(6).random((300, 2))
+    order = panel(Layout((None, None)), u, u[:, 0]).ranked(np.array([[0.2, 0.5], [0.9, 0.5], [0.5, 0.5]]))
+    assert order.shape == (2 * OPINIONS, 3) and (order[:, 0] == 1).mean() > 0.8

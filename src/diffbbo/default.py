@@ -1,11 +1,12 @@
 """The default: an inverse model, variation and forward models share every batch by their success.
 
-A batch is shared by four proposers (docs/method.md):
+A batch is shared by five proposers (docs/method.md):
 
-    inverse   draws of p(x | y), each at a score of its own from y* upwards, and the best designs part-noised and
-              denoised under such a score
+    inverse   draws of p(x | y), each at a score and a temperature of its own, and the best designs part-noised and
+              denoised under a high score
     judged    what a panel of forward models likes best among many of those draws and many children of the best designs
     climb     where each opinion of the panel ends when it climbs from the best designs
+    leap      what the panel likes best anywhere in the space, and where it ends when it climbs from there
     vary      children of the best designs, unjudged: crossover and mutation
 
 Each has its usual share; who finds better designs gets more of the next batch (portfolio.py).
@@ -34,10 +35,12 @@ from .variation import apart, breed, changes, choices, mutate, scaled, tournamen
 if TYPE_CHECKING:
     from .forward.panel import Panel
 
-USUAL = {"inverse": 0.15, "judged": 0.2, "climb": 0.15, "vary": 0.5}  # shares before anything is known
-FLOOR = 0.05  # nobody's share falls below
+USUAL = {"inverse": 0.2, "judged": 0.15, "climb": 0.05, "leap": 0.1, "vary": 0.5}  # shares before anything is known
+JUDGED = {"judged", "climb", "leap"}  # those that ask the panel
+FLOOR = 0.03  # nobody's share falls below
 PARENTS = 20
 POOL = 20  # designs judged per design asked for
+GOOD = 0.1  # part of the measured designs whose scores half of the draws are aimed at
 TARGETS = (1.0, 1.2)  # scores that refined designs are denoised under, as parts of phi
 NOISE = (0.2, 0.4, 0.6)  # standard deviations to which designs are noised for refinement
 STEPS = 800  # of training at most, with the preset `fast`
@@ -56,7 +59,7 @@ class DiffBBO(Algorithm1):
     summary = "inverse diffusion ensemble, variation and forward judges share a batch by success"
     reference = "ours, after Wu et al. 2024, Diffusion-BBO: docs/method.md"
     default_acquisition: ClassVar[Acquisition] = UaE(weights=(0.8, 0.9, 1.0, 1.1, 1.2))
-    method: ClassVar[dict[str, Any]] = {"learning_rate": 4e-3, "ema": 0.98, "sampling_steps": 20}
+    method: ClassVar[dict[str, Any]] = {"learning_rate": 4e-3, "ema": 0.98, "sampling_steps": 20, "gamma": 0.5}
     draws: ClassVar[int | None] = 200
 
     def __init__(
@@ -123,10 +126,23 @@ class Round:
         # A batch keeps apart, but no further than half of what as many designs are that fill the space.
         numbers = sum(level is None for level in choices(self.space))
         self.gap = min(self.step, 0.5 * n ** (-1 / max(1, numbers)))
-        parents = apart(self.space, self.x[: 20 * PARENTS], PARENTS, self.step)
-        self.parents, self.values = self.x[parents], self.y[parents]
         self.known = set(row_keys(method.data.x)) | set(row_keys(method.pending))
         self.info: dict[str, Any] = {}
+        self.parents, self.values = self._chosen()
+
+    def _chosen(self) -> tuple[Array, Array]:
+        """The parents and their normal scores: half of them have the best measured values, half the best ones after the
+        panel has smoothed them, since the best of many noisy values is mostly luck."""
+        scores = normal_scores(self.y)
+        measured = np.arange(min(len(self.y), 20 * PARENTS))  # best first
+        if not set(self.method.arms) & JUDGED:
+            first = apart(self.space, self.x[measured], PARENTS, self.step)
+            return self.x[first], scores[first]
+        order = np.argsort(-self.panel.smoothed, kind="stable")
+        lists = [(measured, scores), (self.panel.seen[order], self.panel.smoothed[order])]
+        kept = [apart(self.space, self.x[rows], PARENTS // 2, self.step) for rows, _ in lists]
+        rows = np.concatenate([rows[k] for (rows, _), k in zip(lists, kept, strict=True)])
+        return self.x[rows], np.concatenate([values[k] for (_, values), k in zip(lists, kept, strict=True)])
 
     # ---- models, made when first needed ------------------------------------------------------------------
 
@@ -136,27 +152,32 @@ class Round:
         from .forward.panel import Panel
 
         layout = Layout(tuple(choices(self.space)))
-        panel = Panel.fit(layout, scaled(self.space, self.x), normal_scores(self.y), self.rng)
+        panel = Panel.fit(layout, scaled(self.space, self.x), normal_scores(self.y), self.rng, self.method.device)
         self.info["skill"] = list(panel.skill)
         return panel
 
     @cached_property
     def drawn(self) -> tuple[Array, NDArray[np.intp]]:
-        """Draws of the inverse model at scores from y* upwards, and refinements of the best designs, mixed."""
+        """Draws of the inverse model, half at scores from y* upwards and half at those of good designs, each at a
+        temperature of its own; and refinements of the best designs; mixed."""
         rng = self.rng
         inverse = self.method.train(self.x[:LEARNT], self.y[:LEARNT], rng)
         aimed, found = self.method.aim(inverse, self.n, rng)
         self.info |= found
         top = float(inverse.scale.targets([TARGETS[1]])[0])
-        scores = [aimed + (max(top, aimed) - aimed) * rng.random(self.n)]
+        high = aimed + (max(top, aimed) - aimed) * rng.random(self.n)
+        good = rng.choice(self.y[: max(1, int(GOOD * len(self.y)))], self.n)
+        scores = [np.where(rng.random(self.n) < 0.5, good, high)]
+        heat: list[Array | None] = [rng.random(self.n)]
         starts: list[Array | None] = [None]
         for _ in NOISE:
             scores.append(inverse.scale.targets(rng.uniform(*TARGETS, size=-(-self.n // len(NOISE))).tolist()))
             starts.append(self.parents[tournament(self.values, len(scores[-1]), 2, rng)])
+            heat.append(None)
         rows, members = [], []
-        for y, start, noise in zip(scores, starts, (1.0, *NOISE), strict=True):
+        for y, start, noise, warm in zip(scores, starts, (1.0, *NOISE), heat, strict=True):
             z = None if start is None else inverse.encoder.encode(start)
-            drawn, member = inverse.ensemble.sample_each(inverse.scale.condition(y), z, noise)
+            drawn, member = inverse.ensemble.sample_each(inverse.scale.condition(y), z, noise, warm)
             rows.append(inverse.encoder.decode(drawn))
             members.append(member)
         order = rng.permutation(sum(map(len, rows)))
@@ -182,21 +203,22 @@ class Round:
         return rows[best], member[best]
 
     def climb(self) -> tuple[Array, NDArray[np.intp]]:
-        """Where every opinion of the panel ends: first over letters and categories, then over numbers."""
-        from .forward.panel import OPINIONS
+        """Where every opinion of the panel ends when it climbs from the best designs."""
+        each = max(CROWD, -(-2 * self.n // self._opinions))
+        rows = self.parents[tournament(self.values, self._opinions * each, 2, self.rng)]
+        if not self.panel.layout.letters:
+            columns = min(1.0, max(0.2, 20 / self.space.dimension))
+            rows = mutate(self.space, rows, self.rng, columns, 0.3 * self.step)
+        return self._climbed(rows, 4 * self.step)
 
-        count, dimension = 2 * OPINIONS, self.space.dimension
-        each = max(CROWD, -(-2 * self.n // count))
-        rows = self.parents[tournament(self.values, count * each, 2, self.rng)]
-        if any(level is not None for level in self.panel.layout.levels):
-            rows = self._exchange(rows, count, each)
-        else:
-            rows = mutate(self.space, rows, self.rng, min(1.0, max(0.2, 20 / dimension)), 0.3 * self.step)
-        u = scaled(self.space, rows).reshape(count, each, dimension)
-        u, values = self.panel.ascend(u, 4 * self.step)
-        order = np.argsort(-values, axis=1, kind="stable")
-        turns = u[np.arange(count)[:, None], order].transpose(1, 0, 2).reshape(-1, dimension)  # everyone's best first
-        return unscaled(self.space, turns), np.full(len(turns), -1)
+    def leap(self) -> tuple[Array, NDArray[np.intp]]:
+        """Every opinion's favourites among designs from all over the space, and where it ends when it climbs from
+        them, in turns."""
+        wild = self.space.sample(POOL * self.n, self.rng)
+        liked = self.panel.ranked(scaled(self.space, wild))[:, : max(CROWD, -(-self.n // self._opinions))]
+        climbed, member = self._climbed(wild[liked.ravel()], 1.0)
+        picked = wild[liked.T.ravel()]
+        return np.stack([climbed, picked], axis=1).reshape(-1, self.space.dimension), np.repeat(member, 2)
 
     def vary(self) -> tuple[Array, NDArray[np.intp]]:
         """Children of the best designs, as they come."""
@@ -205,14 +227,31 @@ class Round:
     def children(self, n: int) -> Array:
         return breed(self.space, self.parents, self.values, n, self.step, self.rng)
 
+    @property
+    def _opinions(self) -> int:
+        from .forward.panel import OPINIONS
+
+        return 2 * OPINIONS
+
+    def _climbed(self, rows: Array, reach: float) -> tuple[Array, NDArray[np.intp]]:
+        """Each opinion climbs from its own rows `(opinions * each, d)`, first over letters and categories, then over
+        numbers, these at most `reach` away; everyone's best first."""
+        count, dimension = self._opinions, self.space.dimension
+        if self.panel.layout.letters:
+            rows = self._exchange(rows, count, len(rows) // count)
+        u, values = self.panel.ascend(scaled(self.space, rows).reshape(count, -1, dimension), reach)
+        order = np.argsort(-values, axis=1, kind="stable")
+        turns = u[np.arange(count)[:, None], order].transpose(1, 0, 2).reshape(-1, dimension)
+        return unscaled(self.space, turns), np.full(len(turns), -1)
+
     def _exchange(self, rows: Array, count: int, each: int) -> Array:
         """Every opinion breeds its own crowd towards what it likes: rows `(count * each, d)`."""
         import torch
 
         def read(rows: Array) -> Array:
-            u = torch.as_tensor(scaled(self.space, rows)).view(count, -1, rows.shape[1])
+            u = torch.as_tensor(scaled(self.space, rows), device=self.panel.device).view(count, -1, rows.shape[1])
             with torch.no_grad():
-                return np.asarray(self.panel.read(u))
+                return np.asarray(self.panel.read(u).cpu())
 
         crowd = rows.reshape(count, each, -1)
         liking = read(rows)

@@ -49,12 +49,14 @@ def mutate(space: Space, x: Array, rng: np.random.Generator, rate: float, step: 
 
 
 def breed(space: Space, x: Array, y: Array, n: int, step: float, rng: np.random.Generator) -> Array:
-    """`n` children of parents `x` with values `y`: nine in ten by crossover, all mutated in about one or two columns.
+    """`n` children of parents `x` with values `y`: a father with up to half of a mother, mutated in one or two columns.
 
-    Half of them move numbers by a tenth of the range, half by `step` or less.
+    How much of the mother differs from child to child: some designs bear an exchange, others are spoilt by it.
+
+    Half of the children move numbers by a tenth of the range, half by `step` or less.
     """
     father, mother = (x[tournament(y, n, 3, rng)] for _ in range(2))
-    child = np.where((rng.random(n) < 0.9)[:, None], crossover(father, mother, rng), father)
+    child = np.where(rng.random(father.shape) < 0.5 * rng.random((n, 1)), mother, father)
     kind = rng.integers(4, size=n)
     for k, (columns, size) in enumerate(((1, 0.1), (2, 0.1), (1, step), (2, step / 2))):
         child[kind == k] = mutate(space, child[kind == k], rng, columns / x.shape[1], size)

@@ -86,6 +86,20 @@ def test_dpm_solver_is_of_second_order() -> None:
         assert 3.3 < coarse / fine < 4.7
 
 
+def test_temperature_scales_what_is_random_about_a_sample() -> None:
+    """For Gaussian data the sampler is linear in its noise: a sample at temperature T lies T times as far from the
+    mean as that with the same noise at 1. At 0 every sample is the mean."""
+    mean, std = torch.tensor([0.7, -0.2], dtype=torch.float64), 0.3
+    deviations = []
+    for heat in (1.0, 0.4, 0.0):
+        generator = torch.Generator().manual_seed(1)
+        x = heat * torch.randn((50, 2), generator=generator, dtype=torch.float64)
+        deviations.append(dpm_solver(gaussian(mean, std), sde, x, 30, generator, temperature=heat) - mean)
+    centre = deviations[2]  # what 30 steps from 0 leave of the mean's distance: alike for all
+    assert float(centre.std(0).max()) == pytest.approx(0.0, abs=1e-12) and float(centre.abs().max()) < 0.01
+    assert torch.allclose(deviations[1] - centre, 0.4 * (deviations[0] - centre))
+
+
 MODES = torch.tensor([[-1.5, 0.0], [1.5, 0.5], [0.0, -1.5]], dtype=torch.float64)
 SHARES = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)
 WIDTH = 0.05

@@ -85,11 +85,14 @@ class Ensemble:
         return z[member, draw], member
 
     @torch.no_grad()
-    def sample_each(self, ys: Array, z: Array | None = None, noise: float = 1.0) -> tuple[Array, NDArray[np.intp]]:
+    def sample_each(
+        self, ys: Array, z: Array | None = None, noise: float = 1.0, temperature: Array | None = None
+    ) -> tuple[Array, NDArray[np.intp]]:
         """One design at each score `ys` `(n,)`, the members taking turns: features `(n, f)`, member `(n,)`.
 
         With designs `z` `(n, f)` these are noised to a standard deviation of `noise` and denoised again: the less
-        noise, the closer they stay.
+        noise, the closer they stay. Noise is scaled by the `temperature` `(n,)` of each design: 1 draws from the
+        model, less draws closer to what is typical of the score.
         """
         members, sde, device = self.config.members, self.network.sde, self.generator.device
         each = -(-len(ys) // members)
@@ -97,13 +100,15 @@ class Ensemble:
         order = member.argsort(kind="stable").reshape(members, each)  # (M, each): which of the n a member draws
         within = np.minimum(order, len(ys) - 1)  # a few are drawn in vain to make the members' blocks equal
         y = torch.as_tensor(ys[within], dtype=torch.float32, device=device)[..., None]
-        x = torch.randn((members, each, self.network.features), generator=self.generator, device=device)
+        heat = np.ones(len(ys)) if temperature is None else temperature
+        warm = torch.as_tensor(heat[within], dtype=torch.float32, device=device)[..., None]
+        x = warm * torch.randn((members, each, self.network.features), generator=self.generator, device=device)
         begin = 1.0
         if z is not None:
             begin = sde.time_of_noise(noise)
             kept = torch.as_tensor(z[within], dtype=torch.float32, device=device)
             x = (1 - noise**2) ** 0.5 * kept + noise * x
-        x = dpm_solver(self.denoiser(y), sde, x, self.config.sampling_steps, self.generator, begin)
+        x = dpm_solver(self.denoiser(y), sde, x, self.config.sampling_steps, self.generator, begin, warm)
         found = np.empty((each * members, self.network.features))
         found[order.ravel()] = x.flatten(0, 1).double().cpu().numpy()
         return found[: len(ys)], member[: len(ys)]

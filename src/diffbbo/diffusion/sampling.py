@@ -74,12 +74,14 @@ def dpm_solver(
     steps: int,
     generator: torch.Generator | None = None,
     begin: float = 1.0,
+    temperature: Tensor | float = 1.0,
 ) -> Tensor:
     """DPM-Solver++(2M) (Lu et al. 2022), second order with one evaluation a step, from noise `x` at t = `begin`.
 
     Without a generator it solves the probability-flow ODE (eta = 0), with one the reverse SDE (eta = 1), whose fresh
-    noise also mends the errors of a trained network. Steps are even in lambda = log(alpha / sigma). With D the
-    prediction of x_0, extrapolated from this and the last step, and h the step in lambda,
+    noise also mends the errors of a trained network; it is scaled by `temperature`, and cold samples are typical ones.
+    Steps are even in lambda = log(alpha / sigma). With D the prediction of x_0, extrapolated from this and the last
+    step, and h the step in lambda,
 
         x' = sigma'/sigma e^(-eta h) x + alpha' (1 - e^(-(1 + eta) h)) D + sigma' sqrt(1 - e^(-2 eta h)) noise.
 
@@ -101,6 +103,6 @@ def dpm_solver(
         x = keep.to(x) * x - (alpha[i + 1] * torch.expm1(-(1 + eta) * h)).to(x) * direction
         if generator is not None:
             noise = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
-            x = x + (sigma[i + 1] * torch.sqrt(-torch.expm1(-2 * h))).to(x) * noise
+            x = x + (sigma[i + 1] * torch.sqrt(-torch.expm1(-2 * h))).to(x) * temperature * noise
         previous = clean
     return (x - sigma[-1].to(x) * denoiser(x, grid[-1])) / alpha[-1].to(x)

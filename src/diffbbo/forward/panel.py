@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..types import Array
@@ -28,6 +29,9 @@ class Panel:
 
     layout: Layout
     read: Opinions
+    device: str
+    seen: NDArray[np.intp]  # rows that the process was fitted to,
+    smoothed: Array  # and what it makes of their scores: noise and luck taken off
     skill: tuple[float, float]  # how well rows left out were ranked, by the process and by the committee
 
     @classmethod
@@ -46,30 +50,35 @@ class Panel:
             return torch.cat([first(u[:OPINIONS]), second(u[OPINIONS:])])
 
         skill = _rank_correlation(process.loo, values[used]), _rank_correlation(committee.left_out, values)
-        return cls(layout, read, skill)
+        with torch.no_grad():
+            smoothed = process.predict(rows[used])[0].cpu().numpy()
+        return cls(layout, read, device, used.numpy(), smoothed, skill)
 
     @torch.no_grad()
-    def favourites(self, u: Array, count: int) -> Array:
-        """Row numbers of a pool `(n, d)`: everyone's best, then everyone's second best, and so on, without repeats."""
-        pool = torch.as_tensor(u)
+    def ranked(self, u: Array) -> NDArray[np.intp]:
+        """Row numbers of a pool `(n, d)` in every opinion's order, best first: `(K, n)`."""
+        pool = torch.as_tensor(u, device=self.device)
         parts = (pool[k : k + CHUNK].expand(2 * OPINIONS, -1, -1) for k in range(0, len(pool), CHUNK))
         values = torch.cat([self.read(part) for part in parts], dim=1)
-        order = values.argsort(dim=1, descending=True, stable=True).cpu().numpy()
-        turns = order[:, :count].T.ravel()
+        return np.asarray(values.argsort(dim=1, descending=True, stable=True).cpu())
+
+    def favourites(self, u: Array, count: int) -> NDArray[np.intp]:
+        """Row numbers of a pool `(n, d)`: everyone's best, then everyone's second best, and so on, without repeats."""
+        turns = self.ranked(u)[:, :count].T.ravel()
         _, first = np.unique(turns, return_index=True)
         return turns[np.sort(first)][:count]
 
     def ascend(self, u: Array, reach: float) -> tuple[Array, Array]:
         """Climb every opinion from its own rows `(K, n, d)` over the numbers, at most `reach` away; rows and values."""
-        start = torch.as_tensor(u)
-        free = torch.zeros(start.shape[-1], dtype=start.dtype)
+        start = torch.as_tensor(u, device=self.device)
+        free = torch.zeros(start.shape[-1], dtype=start.dtype, device=self.device)
         free[self.layout.numbers] = 1.0
         low, high = (start - reach * free).clamp(min=0), (start + reach * free)
         high = torch.where(free > 0, high.clamp(max=1), start)
         low = torch.where(free > 0, low, start)
         moving = start.clone().requires_grad_()
         adam = torch.optim.Adam([moving], lr=reach / 12)
-        best, highest = start.clone(), torch.full(start.shape[:2], -torch.inf, dtype=start.dtype)
+        best, highest = start.clone(), torch.full(start.shape[:2], -torch.inf, dtype=start.dtype, device=self.device)
         for _ in range(ASCENT):
             values = self.read(moving)
             with torch.no_grad():
@@ -81,7 +90,7 @@ class Panel:
             adam.step()
             with torch.no_grad():
                 moving.copy_(torch.minimum(torch.maximum(moving, low), high))
-        return best.numpy(), highest.numpy()
+        return best.cpu().numpy(), highest.cpu().numpy()
 
 
 def _rank_correlation(a: Tensor, b: Tensor) -> float:
