@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 # Each with its grid of cells and its part of docs/results.md (experiments/common.py).
-EXPERIMENTS := comparison ablation_weight ablation_batch timing theory
+EXPERIMENTS := comparison synthetic ablation_parts ablation_weight ablation_batch timing theory
 LIMITS = $(if $(WORKERS),--workers $(WORKERS)) $(if $(MINUTES),--minutes $(MINUTES))
 
-.PHONY: demo test lint results experiments clean
+.PHONY: demo test lint results experiments bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/diffbbo run tfbind8 --rounds 5 --batch 100 --seed 0 --storage runs/demo.db --name demo
@@ -17,8 +17,8 @@ test: $(VENV)/installed lint
 	$(BIN)/python -m pytest -m "not slow and not cuda"
 
 lint: $(VENV)/installed
-	$(BIN)/ruff check src tests experiments
-	$(BIN)/ruff format --check src tests experiments
+	$(BIN)/ruff check src tests experiments benchmarks
+	$(BIN)/ruff format --check src tests experiments benchmarks
 	$(BIN)/mypy
 
 results: $(VENV)/installed
@@ -31,6 +31,11 @@ experiments: $(VENV)/installed
 	$(BIN)/python -m experiments.theory moments
 	for name in $(filter-out timing,$(EXPERIMENTS)); do $(BIN)/python -m experiments.$$name run $(LIMITS) || exit 1; done
 	$(MAKE) results
+
+# Speed beside what a user would do instead, docs/performance.md; half an hour on a machine with nothing else to do.
+bench: $(VENV)/installed
+	$(BIN)/python -m benchmarks run
+	$(BIN)/python -m benchmarks draw
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "diffbbo needs Python 3.11 or newer: make PYTHON=...")'

@@ -15,7 +15,7 @@ from diffbbo.diffusion.config import resolve_preset
 from diffbbo.types import DeviceError, InputError
 
 SQUARE = Space((Real("a", 0, 1), Real("b", 0, 1)))
-ALONE = partial(DiffBBO, arms=("inverse",))  # Algorithm 1 without the other proposers
+ALONE = partial(DiffBBO, without=("judged", "climb", "leap", "vary"))  # Algorithm 1 without the other proposers
 
 
 def told(config: EnsembleConfig, y_of: object, minimize: bool = False, paper: bool = False) -> DiffBBO:
@@ -135,7 +135,7 @@ def test_presets_by_hardware() -> None:
               "validation": 0.1, "epochs": 1000, "sampler": "euler-maruyama", "sampling_steps": 1000}  # fmt: skip
     assert {key: getattr(paper.config, key) for key in stated} == stated
     fast = DiffBBO(SQUARE, preset="fast", device="cpu").config
-    assert fast == replace(EnsembleConfig(), max_steps=800, learning_rate=4e-3, ema=0.98, sampling_steps=20)
+    assert fast == replace(EnsembleConfig(), max_steps=800, learning_rate=4e-3, ema=0.98, sampling_steps=20, gamma=0.5)
     assert DiffBBO(SQUARE, device="cpu").config == fast  # on any hardware
 
 

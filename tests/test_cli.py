@@ -158,7 +158,7 @@ def test_suggest_with_our_own_method_and_a_direction(diffbbo, lab: Path, monkeyp
         last_json(suggest(diffbbo, lab, *more, "--device", "cpu", "--json")[1]) for more in ([], ["--minimize"])
     )
     assert len(up["designs"]) == 6 and up["designs"] != down["designs"]
-    assert up["info"]["weight"] in (0.6, 0.7, 0.8, 0.9, 1.0)
+    assert up["info"]["weight"] in (0.8, 0.9, 1.0, 1.1, 1.2)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from diffbbo import DiffBBO, EnsembleConfig, InputError, Integer, Real, Sequence, Space, make_task
-from diffbbo.default import USUAL, Round
+from diffbbo.default import PARTS, USUAL, Round
 from diffbbo.types import row_keys
 from diffbbo.variation import apart, changes, scaled, unscaled
 
@@ -43,15 +43,20 @@ def test_success_moves_the_shares(tiny: EnsembleConfig) -> None:
     assert shares["vary"] == pytest.approx(0.5 * 0.6 + 0.4) and sum(shares.values()) == pytest.approx(1.0)
 
 
+def only(*arms: str) -> tuple[str, ...]:
+    """What must be left out so that only these proposers stay."""
+    return tuple(arm for arm in USUAL if arm not in arms)
+
+
 @pytest.mark.parametrize("arm", USUAL)
 def test_each_proposer_alone_fills_a_batch(tiny: EnsembleConfig, arm: str) -> None:
-    batch = told(MIXED, tiny, arms=(arm,)).ask(12)
+    batch = told(MIXED, tiny, without=only(arm)).ask(12)
     assert len(set(row_keys(batch.x))) == 12
     MIXED.check(batch.x)
 
 
 def test_inverse_alone_is_algorithm_1(tiny: EnsembleConfig) -> None:
-    info = told(SQUARE, tiny, arms=("inverse",)).ask(5).info
+    info = told(SQUARE, tiny, without=only("inverse")).ask(5).info
     assert "shares" not in info and {"weight", "candidates"} <= set(info)
 
 
@@ -60,10 +65,21 @@ def test_members_are_recorded_for_what_the_inverse_model_drew(tiny: EnsembleConf
     assert (member >= 0).sum() >= 7 and (member < tiny.members).all() and (member == -1).sum() >= 20
 
 
-@pytest.mark.parametrize("arms", [(), ("inverse", "inverse"), ("oracle",)])
-def test_arms_that_are_not(arms: tuple[str, ...]) -> None:
-    with pytest.raises(InputError, match="inverse, judged, climb, leap, vary"):
-        DiffBBO(SQUARE, arms=arms)
+@pytest.mark.parametrize(("without", "why"), [(tuple(USUAL), "leaves no proposer"), (("oracle",), "unknown 'oracle'")])
+def test_parts_that_cannot_be_left_out(without: tuple[str, ...], why: str) -> None:
+    with pytest.raises(InputError, match=f"{why}.*Leave out some of inverse, judged, climb, leap, vary, shares"):
+        DiffBBO(SQUARE, without=without)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_left_out_makes_a_difference_and_is_recorded(tiny: EnsembleConfig, part: str) -> None:
+    whole, less = told(SQUARE, tiny), told(SQUARE, tiny, without=(part,))
+    assert less.settings()["without"] == [part]
+    for optimizer in (whole, less):
+        optimizer.tell(optimizer.ask(20), np.linspace(0.0, 1.0, 20))
+    assert not np.array_equal(whole.ask(20).x, less.ask(20).x)
+    if part == "shares by success":
+        assert less.ask(20).info["shares"] == USUAL != whole.ask(20).info["shares"]
 
 
 def test_a_batch_keeps_apart(tiny: EnsembleConfig) -> None:
@@ -97,7 +113,7 @@ def test_it_finds_the_top_of_a_hill(tiny: EnsembleConfig) -> None:
 def test_a_leap_goes_where_no_design_has_been(tiny: EnsembleConfig) -> None:
     """The data lie in [0, 0.3]^6 of a slope that rises everywhere; a climb from its best design reaches 0.4 further."""
     space = Space(tuple(Real(f"x{i}", 0, 1) for i in range(6)))
-    optimizer = DiffBBO(space, seed=0, config=tiny, device="cpu", arms=("leap",))
+    optimizer = DiffBBO(space, seed=0, config=tiny, device="cpu", without=only("leap"))
     x = 0.3 * space.sample(100, np.random.default_rng(0))
     optimizer.tell(x, x.sum(axis=1))
     assert optimizer.ask(20).x.sum(axis=1).max() > 4.0  # a uniform design reaches it with less than 8 %
@@ -110,7 +126,7 @@ def test_half_of_the_parents_are_not_there_by_luck(tiny: EnsembleConfig) -> None
     y = 3 * x[:, 0] + rng.standard_normal(400)
     height = {}
     for arms in (("vary",), ("judged", "vary")):
-        optimizer = DiffBBO(SQUARE, seed=0, config=tiny, device="cpu", arms=arms)
+        optimizer = DiffBBO(SQUARE, seed=0, config=tiny, device="cpu", without=only(*arms))
         optimizer.tell(x, y)
         height[arms] = Round(optimizer, optimizer.data.distinct(), 10, rng).parents[:, 0]
     assert np.median(height["judged", "vary"][10:]) > 0.9 > np.median(height["vary",])

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diffbbo import EnsembleConfig, Storage, cli, compare, plots
+from diffbbo import EnsembleConfig, Storage, cli, compare, make_task, plots
 from diffbbo.compare import COLUMNS, Cell, grid, run_grid
 from diffbbo.schema import RoundRecord, StudyRecord
 from diffbbo.standings import Interval
 from diffbbo.terminal import interval
 from diffbbo.types import InputError
-from experiments import ablation_batch, ablation_weight, comparison, ladder, theory, timing
+from experiments import ablation_batch, ablation_parts, ablation_weight, comparison, ladder, synthetic, theory, timing
 from experiments.common import Experiment, Places, Wanted, again, draw, main, table, timeless
 from experiments.page import fill, markdown
 from experiments.results import Measured, Results, Row, collect, key_of_cell, tidy
@@ -170,7 +170,8 @@ def test_a_half_finished_cell_does_not_count(copy: Path) -> None:
     assert comparison.draw(results, places(copy))["tfbind8"] == "*No result: 2 of 3 rounds so far.*"
 
 
-EVERY = [comparison.COMPARISON, ablation_weight.ABLATION, ablation_batch.ABLATION, timing.TIMING, theory.THEORY]
+EVERY = [comparison.COMPARISON, ablation_weight.ABLATION, ablation_batch.ABLATION, timing.TIMING, theory.THEORY,
+         synthetic.SYNTHETIC, ablation_parts.ABLATION]  # fmt: skip
 
 
 @pytest.mark.parametrize("experiment", EVERY, ids=lambda e: e.name)
@@ -207,9 +208,10 @@ def test_every_experiment_draws(experiment: Experiment, tmp_path: Path) -> None:
     figures = {path.stem for path in (tmp_path / "docs" / "images" / "results").glob("*.png")}
     linked = {part.split("results/")[1].removesuffix(".png)") for part in parts.values() if part.startswith("![")}
     assert figures == linked and figures
+    shown = {"synthetic": len(synthetic.PROBLEMS), "ablation_parts": len(ablation_parts.LESS)}
     for part, text in parts.items():
         if text.startswith("|") and experiment is not theory.THEORY:
-            assert len(text.splitlines()) == 2 + len(experiment.methods), part
+            assert len(text.splitlines()) == 2 + shown.get(experiment.name, len(experiment.methods)), part
 
 
 # ---- the grids -------------------------------------------------------------------------------------------
@@ -232,6 +234,17 @@ def test_the_ablations_are_the_papers() -> None:
     weights = [json.loads(cell.settings).get("acquisition", {}).get("w") for cell in ablation_weight.cells()[:9]]
     assert weights == [None, 0.6, 0.8, 1.0, 1.2, 1.4, 2.0, 2.5, 3.0]
     assert {cell.batch * cell.rounds for cell in ablation_batch.cells()} == {1600}
+
+
+def test_the_synthetic_problems_are_spread() -> None:
+    """Every function and every dimension meets every batch size; half of the problems start from nothing."""
+    assert len(synthetic.PROBLEMS) == 15 and {n // batch for _, batch, n in synthetic.PROBLEMS} == {2, 3, 16, 20, 160}
+    plain = [(task.split(":")[0].split("-"), batch) for task, batch, _ in synthetic.PROBLEMS[:12]]
+    for k in (0, 1):
+        for value in {words[k] for words, _ in plain}:
+            assert {batch for words, batch in plain if words[k] == value} == {10, 100, 500}
+    assert sum("data=0" in task for task in synthetic.TASKS) == 8
+    assert all(make_task(task).name == task for task in synthetic.TASKS)
 
 
 def test_a_ladder_of_methods_and_variants(tmp_path: Path) -> None:

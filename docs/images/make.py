@@ -36,7 +36,8 @@ def main(storage: str) -> None:
         told.set_title("designs tried")
         drawn.scatter(*x.T, color="#DDDDDD", s=3)
         for w, colour in COLOURS.items():
-            opt = db.DiffBBO(space, seed=0, acquisition=db.FixedWeight(w), arms=("inverse",), device="cpu")
+            others = ("judged", "climb", "leap", "vary")
+            opt = db.DiffBBO(space, seed=0, acquisition=db.FixedWeight(w), without=others, device="cpu")
             opt.tell(x, y)
             batch = opt.ask(60)
             drawn.scatter(*batch.x.T, color=colour, s=7)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 USUAL = {"inverse": 0.2, "judged": 0.15, "climb": 0.05, "leap": 0.1, "vary": 0.5}  # shares before anything is known
 JUDGED = {"judged", "climb", "leap"}  # those that ask the panel
+PARTS = ("shares by success", "temperature", "smoothing")  # what can be left out beside a proposer
 FLOOR = 0.03  # nobody's share falls below
 PARENTS = 20
 POOL = 20  # designs judged per design asked for
@@ -51,8 +52,9 @@ GENERATIONS, CROWD = 8, 24  # of the climb over letters and categories
 class DiffBBO(Algorithm1):
     """An inverse model, variation and judges share every batch by their success.
 
-    `arms` are the proposers in use; with `("inverse",)` it is Algorithm 1 alone. The other settings are those of
-    Algorithm 1: `preset`, `config`, `device`, `acquisition`. `DiffBBO.paper(space)` is the paper to the letter.
+    `without` leaves out proposers or other parts; with the proposer `inverse` alone it is Algorithm 1. The other
+    settings are those of Algorithm 1: `preset`, `config`, `device`, `acquisition`. `DiffBBO.paper(space)` is the paper
+    to the letter.
     """
 
     name = "diffbbo"
@@ -65,19 +67,20 @@ class DiffBBO(Algorithm1):
     def __init__(
         self, space: Space, *, seed: int = 0, minimize: bool = False, preset: str = "auto", device: str = "auto",
         acquisition: Acquisition | None = None, config: EnsembleConfig | None = None,
-        arms: Sequence[str] = tuple(USUAL),
+        without: Sequence[str] = (),
     ) -> None:  # fmt: skip
         preset = "fast" if preset == "auto" else preset  # on any hardware: more brings nothing here
         super().__init__(
             space, seed=seed, minimize=minimize, preset=preset, device=device, acquisition=acquisition, config=config
         )
-        unknown = [arm for arm in arms if arm not in USUAL]
-        if unknown or not arms or len(set(arms)) < len(arms):
+        unknown = [part for part in without if part not in (*USUAL, *PARTS)]
+        self.without = tuple(without)
+        self.arms = tuple(arm for arm in USUAL if arm not in without)
+        if unknown or not self.arms:
             raise InputError(
-                f"arms = {tuple(arms)} {f'has an unknown {unknown[0]!r}' if unknown else 'is empty or repeats one'}.",
-                f"Use some of {', '.join(USUAL)}, each once.",
+                f"without = {self.without} {f'has an unknown {unknown[0]!r}' if unknown else 'leaves no proposer'}.",
+                f"Leave out some of {', '.join((*USUAL, *PARTS))}.",
             )
-        self.arms = tuple(arms)
 
     @classmethod
     def paper(cls, space: Space, **settings: Any) -> DiffBBOPaper:
@@ -92,7 +95,7 @@ class DiffBBO(Algorithm1):
         return full
 
     def settings(self) -> dict[str, Any]:
-        return super().settings() | {"arms": list(self.arms)}
+        return super().settings() | {"without": list(self.without)}
 
     def propose(self, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
         data = self.data.distinct()
@@ -102,7 +105,9 @@ class DiffBBO(Algorithm1):
         clock = time.perf_counter()
         round_ = Round(self, data, n, rng)
         usual = np.array([USUAL[arm] for arm in self.arms])
-        shares = portfolio.shares(self.data.y, self.tells, usual / usual.sum(), min(FLOOR, 1 / len(usual)))
+        shares = usual / usual.sum()
+        if "shares by success" not in self.without:
+            shares = portfolio.shares(self.data.y, self.tells, shares, min(FLOOR, 1 / len(usual)))
         candidates = {arm: getattr(round_, arm)() for arm in self.arms}
         x, member, origin = round_.dealt(candidates, portfolio.deal(shares, n), self.arms)
         asked = {arm: origin.count(arm) for arm in self.arms}
@@ -135,7 +140,7 @@ class Round:
         panel has smoothed them, since the best of many noisy values is mostly luck."""
         scores = normal_scores(self.y)
         measured = np.arange(min(len(self.y), 20 * PARENTS))  # best first
-        if not set(self.method.arms) & JUDGED:
+        if "smoothing" in self.method.without or not set(self.method.arms) & JUDGED:
             first = apart(self.space, self.x[measured], PARENTS, self.step)
             return self.x[first], scores[first]
         order = np.argsort(-self.panel.smoothed, kind="stable")
@@ -168,7 +173,7 @@ class Round:
         high = aimed + (max(top, aimed) - aimed) * rng.random(self.n)
         good = rng.choice(self.y[: max(1, int(GOOD * len(self.y)))], self.n)
         scores = [np.where(rng.random(self.n) < 0.5, good, high)]
-        heat: list[Array | None] = [rng.random(self.n)]
+        heat: list[Array | None] = [None if "temperature" in self.method.without else rng.random(self.n)]
         starts: list[Array | None] = [None]
         for _ in NOISE:
             scores.append(inverse.scale.targets(rng.uniform(*TARGETS, size=-(-self.n // len(NOISE))).tolist()))
