@@ -14,7 +14,7 @@ SRC = Path(__file__).parents[1] / "src" / "diffbbo"
 LAYERS = [
     ["__init__"],
     ["types", "progress"],
-    ["variables", "schema", "statistics", "figures", "assets", "tables", "workers"],
+    ["variables", "schema", "statistics", "figures", "assets", "tables", "workers", "databases"],
     ["spaces"],
     ["encoding", "variation", "command"],
     ["diffusion", "forward"],

@@ -53,8 +53,10 @@ def test_a_design_has_one_result_ever(tmp_path: Path) -> None:
         storage.add_round(study, 1, np.array([[1.0]]), np.array([-1]), {})
         (entry,) = storage.rounds(study)
         storage.add_results([(entry.ids[0], Outcome("ok", 1.0))])
-        with pytest.raises(sa.exc.IntegrityError):
+        with pytest.raises(StorageError, match=r"The result 2\.0 of design 1 .* there is one already"):
             storage.add_results([(entry.ids[0], Outcome("ok", 2.0))])
+        with pytest.raises(StorageError, match=r"Round 1 of 1 designs .* there is one already"):
+            storage.add_round(study, 1, np.array([[2.0]]), np.array([-1]), {})
         assert storage.rounds(study)[0].value.tolist() == [1.0]
 
 
@@ -125,7 +127,7 @@ def test_a_schema_from_the_future(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "a.db") as connection:
         connection.execute("update diffbbo_schema set version = 99")
     connection.close()
-    assert_refused(tmp_path / "a.db", r"version 99.*knows version 1.*upgrade")
+    assert_refused(tmp_path / "a.db", r"version 99.*knows version 2.*upgrade")
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that refuses new files")

@@ -50,7 +50,8 @@ class Serial:
 class Processes:
     """`workers` processes, one design each at a time, with an optional `timeout` in seconds per design.
 
-    A worker that raises, hangs or dies loses its own design only; a new one takes its place.
+    A worker that raises, hangs or dies loses its own design only; a new one takes its place. One that is killed from
+    outside (SIGKILL) does not count against its design: that is tried a second time.
     """
 
     workers: int = 2

@@ -152,7 +152,7 @@ def run(
                 if entry.round > before:
                     say(round_line(entry, rounds))
     except KeyboardInterrupt:
-        say(f"stopped; all results so far are in {storage}: run the same command again and it goes on")
+        say(f"stopped; all results so far are in {study.storage.shown}: run the same command again and it goes on")
         raise typer.Exit(130) from None
     if before >= rounds:
         say(f"study {study.name!r} is complete: {rounds} rounds are stored, nothing was evaluated")
@@ -165,7 +165,7 @@ def run(
     if best is not None:
         out.print(f"best value {best.value:.6g} after {rounds} rounds of {batch}:", highlight=False)
         out.print(best.design)
-    say(f"stored in {storage} as {study.name!r}")
+    say(f"stored in {study.storage.shown} as {study.name!r}")
 
 
 @app.command()

@@ -18,18 +18,15 @@ def merge(target: Storage, source: Storage) -> int:
     copied = 0
     for theirs in source.studies():
         finished = [entry for entry in source.rounds(theirs.id) if not len(entry.open)]
-        mine = target.study(theirs.name)
-        if mine is not None:
+        mine = target.study(theirs.name) or _begin(target, source, theirs)
+        with target.claim(mine):
             known = {entry.number: entry for entry in target.rounds(mine.id)}
             _check_same(theirs, mine, finished, known)
-            finished = [entry for entry in finished if entry.number not in known]
-        else:
-            mine = _begin(target, source, theirs)
-        for entry in finished:
-            target.add_round(mine.id, entry.number, entry.x, entry.member, entry.info)
-            (added,) = target.rounds(mine.id, entry.number)
-            target.add_results([(added.ids[k], _outcome(entry, k)) for k in range(len(entry.ids))])
-            copied += 1
+            for entry in finished:
+                if entry.number not in known:
+                    outcomes = [_outcome(entry, k) for k in range(len(entry.ids))]
+                    target.add_round(mine.id, entry.number, entry.x, entry.member, entry.info, outcomes)
+                    copied += 1
     return copied
 
 

@@ -1,7 +1,8 @@
-"""The tables of a storage, and the records read from them."""
+"""The tables of a storage, how one of an older release becomes one of today, and the records read from them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
+from sqlalchemy.engine import Connection
 
 from .types import Array
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 tables = sa.MetaData()
 schema_table = sa.Table("diffbbo_schema", tables, sa.Column("version", sa.Integer, primary_key=True))
@@ -29,7 +31,7 @@ study_table = sa.Table(
     sa.Column("name", sa.String(200), nullable=False, unique=True),
     sa.Column("task", sa.String(200), nullable=False),
     sa.Column("method", sa.String(200), nullable=False),
-    sa.Column("seed", sa.Integer, nullable=False),
+    sa.Column("seed", sa.BigInteger().with_variant(sa.Integer, "sqlite"), nullable=False),
     sa.Column("minimize", sa.Boolean, nullable=False),
     sa.Column("settings", sa.Text, nullable=False),  # JSON
     sa.Column("space", sa.Text, nullable=False),  # JSON, as in space.toml
@@ -64,6 +66,44 @@ result_table = sa.Table(
     sa.Column("seconds", sa.Float, nullable=False),
     sa.Column("finished", sa.DateTime(timezone=True), nullable=False),
 )  # fmt: skip
+
+
+run_table = sa.Table(  # who ran a study, and from when: the last one is named to whoever comes second
+    "run", tables,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("study", sa.ForeignKey("study.id"), nullable=False),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("pid", sa.Integer, nullable=False),
+    sa.Column("started", sa.DateTime(timezone=True), nullable=False),
+)  # fmt: skip
+
+
+def _from_1(connection: Connection) -> None:
+    """Version 2 knows who runs a study. (In PostgreSQL a seed had only 32 bits.)"""
+    then = sa.MetaData()  # tables as they were made then: those above go on changing
+    sa.Table("study", then, sa.Column("id", sa.Integer, primary_key=True))
+    run = sa.Table(
+        "run", then,
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("study", sa.ForeignKey("study.id"), nullable=False),
+        sa.Column("host", sa.Text, nullable=False),
+        sa.Column("pid", sa.Integer, nullable=False),
+        sa.Column("started", sa.DateTime(timezone=True), nullable=False),
+    )  # fmt: skip
+    run.create(connection)
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("ALTER TABLE study ALTER COLUMN seed TYPE BIGINT")
+
+
+# UPGRADES[n] makes version n + 1 of version n. A step that was released is never changed, and only ever adds.
+UPGRADES: dict[int, Callable[[Connection], None]] = {1: _from_1}
+
+
+def upgrade(connection: Connection, version: int) -> None:
+    """Bring a storage of an older release to today's version, step by step within the caller's transaction."""
+    for number in range(version, SCHEMA_VERSION):
+        UPGRADES[number](connection)
+    connection.execute(schema_table.update().values(version=SCHEMA_VERSION))
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,18 @@
-"""Where studies live: SQLAlchemy 2, SQLite by default, other databases by URL.
+"""Where studies live: SQLAlchemy 2, SQLite by default, PostgreSQL by URL.
 
 Everything is only ever added, never changed: a study, its rounds, their designs before they are evaluated, and every
-result as it arrives. Only the study writes; a reader never blocks it (SQLite runs in WAL mode).
+result as it arrives. Only the study writes, in one process at a time; a reader never blocks it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
-import time
+import os
+import platform
 import weakref
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlalchemy.engine import Connection, make_url
+from sqlalchemy.engine import Connection
 
+from .databases import Held, alone, fault, full_url, lock, lock_again, open_engine, shown, unlock
 from .schema import (
     SCHEMA_VERSION,
     Outcome,
@@ -32,30 +33,23 @@ from .schema import (
     design_table,
     result_table,
     round_table,
+    run_table,
     schema_table,
     study_table,
     tables,
+    upgrade,
 )
 from .types import Array, StorageError
 
-PATIENCE = 60  # seconds to wait for another writer of the same file
-SQLITE_HEADER = b"SQLite format 3\x00"
-
 
 class Storage:
-    """A database of studies, from a URL (`sqlite:///runs.db`) or the path of a SQLite file."""
+    """A database of studies: the path of a SQLite file, or a URL (`sqlite:///runs.db`, `postgresql://host/name`)."""
 
     def __init__(self, url: str | Path, *, create: bool = True) -> None:
-        self.url = _url(url)
-        try:
-            parsed = make_url(self.url)
-            self.engine = sa.create_engine(parsed, connect_args={"timeout": PATIENCE} if _is_sqlite(parsed) else {})
-        except (sa.exc.ArgumentError, ImportError) as error:
-            raise StorageError(f"The storage {self.url!r} cannot be opened: {error}.",
-                               "Use a URL such as sqlite:///runs.db, and install its driver.") from error  # fmt: skip
-        if _is_sqlite(parsed):
-            _check_file(parsed.database, create)
-            sa.event.listen(self.engine, "connect", _configure_sqlite)
+        self.url = full_url(url)
+        self.engine = open_engine(self.url, create)
+        self.shown = shown(self.engine, self.url)  # the URL without its password
+        self._held: dict[int, Held] = {}  # by study, while it is run from here
         weakref.finalize(self, self.engine.dispose)  # whoever forgets to close leaves no open file behind
         self._check_schema(create)
 
@@ -69,37 +63,52 @@ class Storage:
         self.close()
 
     @contextmanager
-    def _connect(self, write: bool = False) -> Iterator[Connection]:
-        """A transaction, with the database's own errors turned into ours."""
+    def _connect(self, write: bool = False, study: int | None = None, what: str = "") -> Iterator[Connection]:
+        """A transaction. `what` is written in it; of a `study` that is held here, on the connection that holds it."""
+        with self._faults(what):
+            held = None if study is None else self._held.get(study)
+            if study is not None and isinstance(held, Connection):
+                connection = self._holding(study, held)
+                with connection.begin():
+                    yield connection
+            else:
+                with self.engine.begin() if write else self.engine.connect() as connection:
+                    yield connection
+
+    @contextmanager
+    def _faults(self, what: str = "") -> Iterator[None]:
+        """Turn the database's own errors into ours."""
         try:
-            with self.engine.begin() if write else self.engine.connect() as connection:
-                yield connection
+            yield
         except sa.exc.IntegrityError:
             raise
         except sa.exc.DBAPIError as error:
-            raise StorageError(f"The storage {self.url!r} failed: {error.orig}.",
-                               "Check that it is a writable diffbbo database; nothing stored so far is lost.",
-                               ) from error  # fmt: skip
+            meaning, remedy = fault(error)
+            verb = "may not have been" if error.connection_invalidated else "could not be"  # cut off: nobody knows
+            lost = f" {what} {verb} stored." if what else ""
+            raise StorageError(f"The storage {self.shown!r} failed: {meaning}.{lost}",
+                               f"{remedy}, then run again; nothing stored so far is lost.") from error  # fmt: skip
 
     def _check_schema(self, create: bool) -> None:
-        """Make the tables of a new storage, all or none; refuse a database that is not ours or too new."""
+        """Make the tables of a new storage or upgrade those of an older release, all or none; refuse what is not ours
+        or too new."""
         with self._connect() as connection:
             found = self._version(connection)
-        if found is None and create:
-            with self._connect(write=True) as connection:
-                if self.engine.dialect.name == "sqlite":
-                    # Python's sqlite3 would commit every table by itself; and another process may be at it too.
-                    connection.exec_driver_sql("BEGIN IMMEDIATE")
-                found = self._version(connection)
+        if (found is None and create) or (found is not None and found < SCHEMA_VERSION):
+            with self._connect(write=True, what=f"Schema version {SCHEMA_VERSION}") as connection:
+                alone(connection)
+                found = self._version(connection)  # another process may have been quicker
                 if found is None:
                     tables.create_all(connection)
                     connection.execute(schema_table.insert().values(version=SCHEMA_VERSION))
-                    found = SCHEMA_VERSION
+                elif found < SCHEMA_VERSION:
+                    upgrade(connection, found)
+                found = self._version(connection)
         if found is None:
-            raise StorageError(f"{self.url!r} holds no studies.", "Check the path, or run a study first.")
+            raise StorageError(f"{self.shown!r} holds no studies.", "Check the path, or run a study first.")
         if found != SCHEMA_VERSION:
             raise StorageError(
-                f"{self.url!r} has schema version {found}; this diffbbo knows version {SCHEMA_VERSION}.",
+                f"{self.shown!r} has schema version {found}; this diffbbo knows version {SCHEMA_VERSION}.",
                 "It was written by a newer release: upgrade diffbbo.",
             )
 
@@ -109,8 +118,47 @@ class Storage:
         if schema_table.name in names:
             return int(connection.execute(sa.select(schema_table.c.version)).scalar_one())
         if names:
-            raise StorageError(f"{self.url!r} is a database, but not one of diffbbo.", "Choose another file.")
+            raise StorageError(
+                f"{self.shown!r} is a database, but not one of diffbbo.", "Choose another, or a new one."
+            )
         return None
+
+    # ---- one process at a time runs a study ----------------------------------------------------------
+
+    @contextmanager
+    def claim(self, study: StudyRecord) -> Iterator[None]:
+        """Hold a study while it is written. A second process is refused and told who does; a dead one holds nothing."""
+        with self._faults():
+            held = lock(self.engine, study.id)
+        if held is None:
+            raise self._refusal(study.id)
+        self._held[study.id] = held
+        try:
+            with self._connect(write=True, study=study.id, what=f"That {study.name!r} is run here") as connection:
+                row = {"study": study.id, "host": platform.node(), "pid": os.getpid(), "started": _now()}
+                connection.execute(run_table.insert().values(row))
+            yield
+        finally:
+            unlock(self._held.pop(study.id))
+
+    def _holding(self, study: int, held: Connection) -> Connection:
+        """The connection that holds a study, renewed if the server was restarted since the last write."""
+        renewed = lock_again(self.engine, study, held)
+        if renewed is None:
+            raise self._refusal(study)
+        self._held[study] = renewed
+        return renewed
+
+    def _refusal(self, study: int) -> StorageError:
+        query = sa.select(study_table.c.name, run_table.c.host, run_table.c.pid, run_table.c.started)
+        query = query.join(run_table, isouter=True).where(study_table.c.id == study).order_by(run_table.c.id.desc())
+        with self._connect() as connection:
+            name, host, pid, started = connection.execute(query.limit(1)).one()
+        who = f"process {pid} on {host!r} since {_utc(started):%Y-%m-%d %H:%M:%S} UTC" if pid else "another process"
+        return StorageError(
+            f"The study {name!r} in {self.shown!r} is being run by {who}.",
+            "Wait until it ends or stop it, then run again; or give this study another name.",
+        )
 
     # ---- writing -----------------------------------------------------------------------------------
 
@@ -124,7 +172,7 @@ class Storage:
             "created": _now(),
         }  # fmt: skip
         try:
-            with self._connect(write=True) as connection:
+            with self._connect(write=True, what=f"The study {name!r}") as connection:
                 connection.execute(study_table.insert().values(row))
         except sa.exc.IntegrityError as error:
             raise StorageError(f"A study named {name!r} was begun here at the same moment.",
@@ -139,33 +187,45 @@ class Storage:
                 return sha256
         row = {"sha256": sha256, "rows": len(y), "x": zlib.compress(content[0]), "y": zlib.compress(content[1])}
         try:
-            with self._connect(write=True) as connection:
+            with self._connect(write=True, what=f"Start data of {len(y)} rows") as connection:
                 connection.execute(dataset_table.insert().values(row))
         except sa.exc.IntegrityError:  # another study stored the same data meanwhile
             pass
         return sha256
 
-    def add_round(self, study: int, number: int, x: Array, member: NDArray[np.intp], info: dict[str, Any]) -> None:
-        """Store a whole batch, all or nothing, before any of it is evaluated."""
-        with self._connect(write=True) as connection:
-            row = {"study": study, "number": number, "info": json.dumps(info), "created": _now()}
-            (key,) = connection.execute(round_table.insert().values(row)).inserted_primary_key or (None,)
+    def add_round(
+        self, study: int, number: int, x: Array, member: NDArray[np.intp], info: dict[str, Any],
+        outcomes: list[Outcome] | None = None,
+    ) -> None:  # fmt: skip
+        """Store a whole batch before any of it is evaluated, or with all its outcomes; all or nothing."""
+        head = {"study": study, "number": number, "info": json.dumps(info), "created": _now()}
+        with self._adding(study, f"Round {number} of {len(x)} designs") as connection:
+            (key,) = connection.execute(round_table.insert().values(head)).inserted_primary_key or (None,)
             connection.execute(
                 design_table.insert(),
                 [{"round": key, "position": i, "member": int(member[i]), "x": _bytes(row)} for i, row in enumerate(x)],
             )
+            if outcomes is not None:
+                query = sa.select(design_table.c.id).filter_by(round=key).order_by(design_table.c.position)
+                ids = connection.execute(query).scalars().all()
+                connection.execute(result_table.insert(), _results(zip(ids, outcomes, strict=True)))
 
-    def add_results(self, outcomes: list[tuple[int, Outcome]]) -> None:
-        """Store results as (design id, outcome)."""
-        rows = [
-            {
-                "design": key, "status": outcome.status, "error": outcome.error, "seconds": outcome.seconds,
-                "value": outcome.value if outcome.status == "ok" else None, "finished": _now(),
-            }
-            for key, outcome in outcomes
-        ]  # fmt: skip
-        with self._connect(write=True) as connection:
-            connection.execute(result_table.insert(), rows)
+    def add_results(self, outcomes: list[tuple[int, Outcome]], study: int | None = None) -> None:
+        """Store results as (design id, outcome), of a study that is claimed here."""
+        what = ", ".join(f"{outcome.value!r} of design {key}" for key, outcome in outcomes[:3])
+        what = f"The result {what}" if len(outcomes) == 1 else f"{len(outcomes)} results ({what}, ...)"
+        with self._adding(study, what) as connection:
+            connection.execute(result_table.insert(), _results(outcomes))
+
+    @contextmanager
+    def _adding(self, study: int | None, what: str) -> Iterator[Connection]:
+        """A transaction that adds what must not be there yet."""
+        try:
+            with self._connect(write=True, study=study, what=what) as connection:
+                yield connection
+        except sa.exc.IntegrityError as error:
+            raise StorageError(f"{what} cannot be stored in {self.shown!r}: there is one already.",
+                               "Another process runs this study too: end one of them.") from error  # fmt: skip
 
     # ---- reading -----------------------------------------------------------------------------------
 
@@ -225,6 +285,22 @@ def _round(head: Any, rows: list[Any]) -> RoundRecord:
     )
 
 
+def _results(outcomes: Iterable[tuple[int, Outcome]]) -> list[dict[str, Any]]:
+    """Rows of the result table."""
+    return [
+        {
+            "design": key, "status": outcome.status, "error": _text(outcome.error), "seconds": outcome.seconds,
+            "value": outcome.value if outcome.status == "ok" else None, "finished": _now(),
+        }
+        for key, outcome in outcomes
+    ]  # fmt: skip
+
+
+def _text(text: str) -> str:
+    """What an oracle said, less what a database cannot hold: half characters and zeros must not stop a study."""
+    return text.encode("utf-8", "replace").decode().replace("\x00", "?")
+
+
 def _bytes(array: Array) -> bytes:
     return np.ascontiguousarray(array, dtype="<f8").tobytes()
 
@@ -233,53 +309,6 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _url(url: str | Path) -> str:
-    """A path becomes a SQLite URL."""
-    text = str(url)
-    return text if "://" in text else f"sqlite:///{text}"
-
-
-def _is_sqlite(url: sa.URL) -> bool:
-    return url.get_backend_name() == "sqlite"
-
-
-def _check_file(path: str | None, create: bool) -> None:
-    """A SQLite file that can be opened, or an error that says why not."""
-    if path in (None, "", ":memory:"):
-        return
-    file = Path(str(path))
-    if file.is_dir():
-        raise StorageError(f"{path} is a folder.", "Name a file, such as runs/study.db.")
-    if file.exists():
-        try:
-            with file.open("rb") as handle:
-                head = handle.read(len(SQLITE_HEADER))
-        except OSError as error:
-            raise StorageError(f"{path} cannot be read: {error}.", "Check its permissions.") from error
-        if head and head != SQLITE_HEADER:
-            raise StorageError(f"{path} is not a database.", "Name another file; this one is left as it is.")
-        return
-    if not create:
-        raise StorageError(f"There is no storage at {path}.", "Check the path, or run a study first.")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
-    except OSError as error:
-        raise StorageError(f"{path} cannot be created: {error}.", "Choose a folder you can write to.") from error
-
-
-def _configure_sqlite(connection: Any, _: Any) -> None:
-    """Write-ahead log, and wait for the disk. Opening may meet another process that opens or closes the same file,
-    for which SQLite has no waiting of its own."""
-    cursor = connection.cursor()
-    deadline = time.monotonic() + PATIENCE
-    for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
-        while True:
-            try:
-                cursor.execute(f"PRAGMA {setting}")
-                break
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.02)
-    cursor.close()
+def _utc(moment: datetime) -> datetime:
+    """A stored moment as it was written: SQLite forgets the zone, PostgreSQL answers in its own."""
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

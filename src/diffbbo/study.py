@@ -52,7 +52,8 @@ class Study:
     """A task, an optimizer and a storage under one name.
 
     Every asked design is stored before it is evaluated and every result as it arrives, so a killed run loses nothing
-    but what was in flight. `run` again with the same settings goes on; with others it is refused.
+    but what was in flight. `run` again with the same settings goes on; with others it is refused, and so is a second
+    process while the first is running.
     """
 
     def __init__(
@@ -104,8 +105,12 @@ class Study:
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise InputError(f"{what} = {value!r} is not a positive number.", "Give at least 1.")
         record = self._open(batch)
-        stored = {entry.number: entry for entry in self.storage.rounds(record.id)}
         self._check_room(rounds, batch)
+        with self.storage.claim(record):
+            yield from self._rounds(record, rounds, batch)
+
+    def _rounds(self, record: StudyRecord, rounds: int, batch: int) -> Iterator[RoundSummary]:
+        stored = {entry.number: entry for entry in self.storage.rounds(record.id)}
         self._queried = Dataset.empty(self.task.space.dimension)
         for number in range(1, rounds + 1):
             report("round", (number - 1) / rounds)
@@ -117,7 +122,7 @@ class Study:
                 (stored[number],) = self.storage.rounds(record.id, number)
             entry = stored.pop(number)
             if len(entry.open):
-                self._evaluate(entry)
+                self._evaluate(record, entry)
                 (entry,) = self.storage.rounds(record.id, number)
             if number > self._told:
                 self.optimizer.tell(entry.x, entry.value)
@@ -126,11 +131,11 @@ class Study:
             yield _summary(entry, self._queried, self._sign)
         report("round", 1.0)
 
-    def _evaluate(self, entry: RoundRecord) -> None:
+    def _evaluate(self, record: StudyRecord, entry: RoundRecord) -> None:
         """Evaluate the designs of a round that have no result, and store each result as it arrives."""
         total, done = len(entry.ids), len(entry.ids) - len(entry.open)
         for position, outcome in self.backend.evaluate(self.task, entry.x[entry.open]):
-            self.storage.add_results([(entry.ids[entry.open[position]], outcome)])
+            self.storage.add_results([(entry.ids[entry.open[position]], outcome)], record.id)
             done += 1
             report("evaluating", done / total)
 

@@ -8,12 +8,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pickle import PicklingError
 from typing import Any
 
 from .types import DiffBBOError, InputError
+
+# Exit code after SIGKILL: sent by a system short of memory or by a person, so not the fault of what was running.
+KILLED = -9
 
 
 @dataclass(frozen=True)
@@ -31,9 +35,11 @@ def scatter(
     """(position, function(item)) for every item as it is done, in `workers` processes; `Lost` where none came back.
 
     The function must travel (be defined at the top level of a module) and must not raise. A worker that hangs longer
-    than `timeout` seconds or dies loses its own item only; a new one takes its place.
+    than `timeout` seconds or dies loses its own item only; a new one takes its place. Killed from outside, its item has
+    a second chance.
     """
     waiting = deque(range(len(items)))
+    tried: set[int] = set()
     idle: list[_Worker] = []
     busy: dict[Connection, tuple[_Worker, int, float]] = {}
     try:
@@ -42,12 +48,17 @@ def scatter(
                 worker = idle.pop() if idle else _Worker(function)
                 position = waiting.popleft()
                 busy[worker.pipe] = worker, position, time.monotonic()
-                worker.pipe.send(items[position])
+                with suppress(ConnectionError):  # it died while it was idle: `receive` will say so
+                    worker.pipe.send(items[position])
             for pipe in wait(list(busy), timeout=_patience(busy, timeout)):
                 worker, position, since = busy.pop(pipe)  # type: ignore[call-overload]
                 result = worker.receive(time.monotonic() - since)
                 if not isinstance(result, Lost):
                     idle.append(worker)
+                elif worker.process.exitcode == KILLED and position not in tried:
+                    tried.add(position)
+                    waiting.appendleft(position)
+                    continue
                 yield position, result
             for pipe, (worker, position, since) in list(busy.items()):
                 seconds = time.monotonic() - since
@@ -87,9 +98,12 @@ class _Worker:
                 "Define its function at the top level of a module, or evaluate serially.",
             ) from error
         except (EOFError, ConnectionError):
+            code = self._exit_code()
             raise DiffBBOError(
-                f"A worker process died while it was starting (exit code {self._exit_code()}).",
-                'In a script, start studies under `if __name__ == "__main__":`.',
+                f"A worker process died while it was starting (exit code {code}).",
+                "It was killed from outside, perhaps for want of memory: use fewer workers, and run again."
+                if code == KILLED
+                else 'In a script, start studies under `if __name__ == "__main__":`.',
             ) from None
 
     def receive(self, seconds: float) -> Any:
