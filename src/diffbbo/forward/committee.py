@@ -47,10 +47,10 @@ class Committee:
             w.requires_grad_()
         steps, batch = min(STEPS[1], max(STEPS[0], EPOCHS * n // BATCH)), min(BATCH, shortest)
         adam = torch.optim.AdamW(weights, lr=RATE, weight_decay=DECAY, fused=True)
+        drawn = torch.randint(shortest, (steps, MEMBERS, batch), generator=generator).to(device)
         for step in range(steps):
             adam.param_groups[0]["lr"] = RATE * (1 + math.cos(math.pi * step / steps)) / 2 + RATE / 300
-            drawn = torch.randint(shortest, (MEMBERS, batch), generator=generator).to(device)
-            index = rows.gather(1, drawn)
+            index = rows.gather(1, drawn[step])
             loss = (_run(weights, z[index]) - y[index]).square().mean(1).sum()
             adam.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]

@@ -35,14 +35,13 @@ class Kernel:
         value = self.signal.exp()
         if self.layout.numbers:
             scale = self.lengths.exp()
-            p, q = a[..., self.layout.numbers] / scale, b[..., self.layout.numbers] / scale
+            p, q = self.layout.of_numbers(a) / scale, self.layout.of_numbers(b) / scale
             square = (p**2).sum(-1)[..., None] + (q**2).sum(-1) - 2 * p @ q.mT
             r = (5 * square.clamp(min=1e-12)).sqrt()
             value = value * (1 + r + r**2 / 3) * torch.exp(-r)
         if self.layout.letters:
             weight = self.weights.exp() / len(self.layout.letters)
-            counts = torch.tensor([level for level in self.layout.levels if level is not None], device=b.device)
-            same = (self.layout.onehot(a) * weight.repeat_interleave(counts)) @ self.layout.onehot(b).mT
+            same = (self.layout.onehot(a) * self.layout.spread(weight)) @ self.layout.onehot(b).mT
             value = value * torch.exp(same - weight.sum())
         return value
 
