@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from diffbbo.portfolio import FINEST, MEMORY, STEP, deal, shares, step_length
 
 EQUAL = np.array([0.5, 0.5])
+
+
+def share(*told: Any) -> np.ndarray:
+    return shares(*told)[0]
 
 
 def test_places_follow_the_shares_and_a_batch_may_be_cut_short() -> None:
@@ -17,38 +23,55 @@ def test_places_follow_the_shares_and_a_batch_may_be_cut_short() -> None:
     assert deal(EQUAL, 4).tolist() == [0, 1, 0, 1]
 
 
+def test_small_batches_come_round_to_small_shares() -> None:
+    """With shares of 0.9 and 0.1 a place in ten is the second's, also when batches have two places."""
+    usual = np.array([0.9, 0.1])
+    y, tells, places = np.zeros(1), [1], []
+    for _ in range(10):
+        now, owed = shares(y, tells, usual, 0.05)
+        places.append(deal(now, 2, owed))
+        y, tells = np.concatenate([y, [0.0, 0.0]]), [*tells, 2]
+        assert owed.sum() == pytest.approx(0.0) and np.abs(owed).max() < 1
+    assert np.bincount(np.concatenate(places)).tolist() == [18, 2]
+
+
+def test_without_learning_shares_stay() -> None:
+    assert shares(np.array([0.0, 1, 2, 0, 3, 1, 0]), (3, 4), EQUAL, 0.05, learn=False)[0].tolist() == [0.5, 0.5]
+
+
 def test_before_anything_is_known_shares_are_the_usual_ones() -> None:
-    assert shares(np.array([1.0, 2.0, 3.0]), (3,), EQUAL, 0.05).tolist() == [0.5, 0.5]
-    assert shares(np.empty(0), (), EQUAL, 0.05).tolist() == [0.5, 0.5]
+    assert share(np.array([1.0, 2.0, 3.0]), (3,), EQUAL, 0.05).tolist() == [0.5, 0.5]
+    assert share(np.empty(0), (), EQUAL, 0.05).tolist() == [0.5, 0.5]
 
 
 def test_who_finds_the_better_design_gets_more() -> None:
     """Start data 0, 1, 2: median 1, best 2. In the next tell places 0 and 2 are the first's, 1 and 3 the second's,
     whose best gains 1, far more than 0.02 (2 - 1): clear. Credit (0, 0.4), so shares 0.5 (1 - 0.4) = 0.3 and 0.7."""
     y = np.array([0.0, 1, 2, 0, 3, 1, 0])
-    assert shares(y, (3, 4), EQUAL, 0.05) == pytest.approx([0.5 * (1 - MEMORY), 0.5 * (1 - MEMORY) + MEMORY])
+    assert share(y, (3, 4), EQUAL, 0.05) == pytest.approx([0.5 * (1 - MEMORY), 0.5 * (1 - MEMORY) + MEMORY])
 
 
 def test_a_gain_that_is_not_clear_counts_in_part() -> None:
     """A gain of 0.01 is half of 0.02 (2 - 1): credit 0.4 / 2 = 0.2, of which 0.2 / 2 is forgotten: 0.18."""
     y = np.array([0.0, 1, 2, 0, 2.01, 0, 0])
-    assert shares(y, (3, 4), EQUAL, 0.05) == pytest.approx([0.5 * 0.82, 0.5 * 0.82 + 0.18])
+    assert share(y, (3, 4), EQUAL, 0.05) == pytest.approx([0.5 * 0.82, 0.5 * 0.82 + 0.18])
 
 
 def test_without_a_gain_shares_go_back_to_the_usual_ones() -> None:
     """Credit 0.4, then 0.4 x 0.8 = 0.32: shares 0.34 and 0.66."""
     y = np.array([0.0, 1, 2, 0, 3, 1, 0, 0, 0])
-    assert shares(y, (3, 4, 2), EQUAL, 0.05) == pytest.approx([0.34, 0.66])
+    assert share(y, (3, 4, 2), EQUAL, 0.05) == pytest.approx([0.34, 0.66])
 
 
 def test_nobody_falls_below_the_floor_and_failures_do_no_harm() -> None:
     y, tells = np.array([0.0, 1, 2]), [3]
     for best in range(3, 33):  # the second alone succeeds, the first always fails
-        places = deal(shares(y, tells, EQUAL, 0.2), 4)
+        now, owed = shares(y, tells, EQUAL, 0.2)
+        places = deal(now, 4, owed)
         y, tells = np.concatenate([y, np.where(places == 1, float(best), np.nan)]), [*tells, 4]
-    low, high = shares(y, tells, EQUAL, 0.2)
+    low, high = share(y, tells, EQUAL, 0.2)
     assert low / high == pytest.approx(0.2 / 1.0, abs=1e-3)  # the floor beside all there is to earn
-    assert np.isfinite(shares(np.array([1.0, np.nan, np.nan]), (1, 2), EQUAL, 0.05)).all()
+    assert np.isfinite(share(np.array([1.0, np.nan, np.nan]), (1, 2), EQUAL, 0.05)).all()
 
 
 def test_steps_are_halved_after_two_misses_and_doubled_by_a_success() -> None:

@@ -58,3 +58,9 @@ def test_mean_ranks_need_every_task() -> None:
 def test_a_method_without_a_result_is_shown_with_its_error() -> None:
     table = standings(A, {("tfbind8", "z"): "seed 0: no licence"})
     assert [(e.method, e.rank, e.error) for e in table] == [("a", 1, ""), ("z", 0, "seed 0: no licence")]
+
+
+def test_whoever_found_nothing_comes_last() -> None:
+    nothing = rows("a", {0: [None, None]})
+    assert [e.method for e in standings(nothing + rows("b", {0: [-5.0, -4.0]}))] == ["b", "a"]
+    assert [e.method for e in standings(rows("b", {0: [-5.0, -4.0]}) + nothing)] == ["b", "a"]

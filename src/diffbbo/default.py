@@ -105,11 +105,10 @@ class DiffBBO(Algorithm1):
         clock = time.perf_counter()
         round_ = Round(self, data, n, rng)
         usual = np.array([USUAL[arm] for arm in self.arms])
-        shares = usual / usual.sum()
-        if "shares by success" not in self.without:
-            shares = portfolio.shares(self.data.y, self.tells, shares, min(FLOOR, 1 / len(usual)))
-        candidates = {arm: getattr(round_, arm)() for arm in self.arms}
-        x, member, origin = round_.dealt(candidates, portfolio.deal(shares, n), self.arms)
+        learn = "shares by success" not in self.without
+        shares, owed = portfolio.shares(self.data.y, self.tells, usual / usual.sum(), min(FLOOR, 1 / len(usual)), learn)
+        places = [self.arms[k] for k in portfolio.deal(shares, n, owed)]
+        x, member, origin = round_.dealt(places)
         asked = {arm: origin.count(arm) for arm in self.arms}
         info = round_.info | {
             "shares": dict(zip(self.arms, shares.round(4).tolist(), strict=True)), "asked": asked,
@@ -277,11 +276,9 @@ class Round:
 
     # ---- the batch ---------------------------------------------------------------------------------
 
-    def dealt(
-        self, candidates: dict[str, tuple[Array, NDArray[np.intp]]], places: NDArray[np.intp], arms: Sequence[str]
-    ) -> tuple[Array, NDArray[np.intp], list[str]]:
+    def dealt(self, places: Sequence[str]) -> tuple[Array, NDArray[np.intp], list[str]]:
         """Fill every place from its proposer with new designs apart from each other; `vary` helps out."""
-        queues = [iter(zip(*candidates[arm], strict=True)) for arm in arms]
+        queues = {arm: iter(zip(*getattr(self, arm)(), strict=True)) for arm in USUAL if arm in places}
         spare = iter(zip(*self.vary(), strict=True))
         rows: list[Array] = []
         members: list[int] = []
@@ -289,7 +286,7 @@ class Round:
         taken = np.empty((0, self.space.dimension))
         known = set(self.known)
         for place in places:
-            for queue, arm in ((queues[place], arms[place]), (spare, "vary")):
+            for queue, arm in ((queues[place], place), (spare, "vary")):
                 found = self._next(queue, known, taken)
                 if found is not None:
                     row, member = found

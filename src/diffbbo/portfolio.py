@@ -19,33 +19,40 @@ FADE = 0.2  # what is forgotten in a round without a gain
 STEP, FINEST = 0.1, 0.1 / 64  # of a number's range: where steps begin, and the smallest
 
 
-def deal(shares: Array, n: int) -> NDArray[np.intp]:
+def deal(shares: Array, n: int, owed: Array | None = None) -> NDArray[np.intp]:
     """Which proposer has each of `n` places: at every place the one that is furthest behind its share.
 
-    The deal for fewer places is the beginning of the deal for more, so a batch may be cut short.
+    `owed` is what each was behind before, in places: so that small batches come round to small shares. The deal for
+    fewer places is the beginning of the deal for more, so a batch may be cut short.
     """
-    counts = np.zeros(len(shares))
+    behind = np.zeros(len(shares)) if owed is None else owed.copy()
     places = np.empty(n, dtype=np.intp)
     for place in range(n):
-        places[place] = int((shares * (place + 1) - counts).argmax())
-        counts[places[place]] += 1
+        behind += shares
+        places[place] = int(behind.argmax())
+        behind[places[place]] -= 1
     return places
 
 
-def shares(y: Array, tells: Sequence[int], usual: Array, floor: float) -> Array:
-    """The proposers' shares of the next batch, from all told values `y` (larger is better) in rounds of `tells` rows.
+def shares(y: Array, tells: Sequence[int], usual: Array, floor: float, learn: bool = True) -> tuple[Array, Array]:
+    """The proposers' shares of the next batch and what they are owed (see `deal`), from all told values `y` (larger is
+    better) in rounds of `tells` rows.
 
     The first tell is the start data. In every later one a proposer earns what its best design gained over the best
     before; shares go from the `usual` ones to what was earned, as far as the gain was clear, and never below `floor`.
+    Without `learn` they stay the usual ones.
     """
-    credit = np.zeros(len(usual))
+    credit, owed = np.zeros(len(usual)), np.zeros(len(usual))
     now = _mixed(usual, credit, floor)
     best, middle = -np.inf, np.nan
     for index, values in enumerate(_rounds(y, tells)):
         known = values[np.isfinite(values)]
-        if index and len(known) and np.isfinite(best):
+        if index:
+            places = deal(now, len(values), owed)
+            owed += now * len(values) - np.bincount(places, minlength=len(now))
+        if index and learn and len(known) and np.isfinite(best):
             gain = np.zeros(len(usual))
-            np.maximum.at(gain, deal(now, len(values)), np.nan_to_num(values - best, nan=0.0))
+            np.maximum.at(gain, places, np.nan_to_num(values - best, nan=0.0))
             clear = min(1.0, gain.max() / (CLEAR * (best - middle))) if best > middle else float(gain.max() > 0)
             if gain.max() > 0:
                 credit += MEMORY * clear * (gain / gain.sum() - credit)
@@ -54,7 +61,7 @@ def shares(y: Array, tells: Sequence[int], usual: Array, floor: float) -> Array:
         if len(known):
             middle = float(np.median(known)) if not np.isfinite(best) else middle
             best = max(best, float(known.max()))
-    return now
+    return now, owed
 
 
 def step_length(y: Array, tells: Sequence[int]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,8 @@ def standings(rows: Rows, errors: Mapping[tuple[str, str], str] | None = None) -
             for pair in pairs
             if pair[0] == task
         ]
-        ok = sorted((e for e in entries if e.seeds), key=lambda e: -sign(task) * e.area.mean)
+        # Whoever found no design that can be made has no area, and comes last.
+        ok = sorted((e for e in entries if e.seeds), key=lambda e: (isnan(e.area.mean), -sign(task) * e.area.mean))
         table.extend(replace(e, rank=rank) for rank, e in enumerate(ok, 1))
         table.extend(e for e in entries if not e.seeds)
     return table
