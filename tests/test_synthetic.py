@@ -14,7 +14,15 @@ from diffbbo.tasks.synthetic import Hartmann6, Synthetic
 from diffbbo.testing import check_task
 
 ANY = ("ackley", "rastrigin", "levy", "rosenbrock")
-NAMES = ("branin", "hartmann6", "ackley-mixed", "ehrlich-32", *(f"{name}-{d}" for name in ANY for d in (2, 20, 200)))
+NAMES = (
+    "branin",
+    "hartmann6",
+    "ackley-mixed",
+    "ehrlich-32",
+    "levy-20:shift=3",
+    "rosenbrock-2:shift=1",
+    *(f"{name}-{d}" for name in ANY for d in (2, 20, 200)),
+)
 
 
 @pytest.fixture(params=NAMES)
@@ -34,6 +42,14 @@ def test_nothing_is_better_than_the_optimum(task: Synthetic, rng: np.random.Gene
     near = task.space.snap(task.optimum + 1e-3 * rng.standard_normal((1_000, task.space.dimension)))
     y = task.evaluate(np.concatenate([task.sample(1_000, rng), near]))
     assert np.nanmin(y) >= task.maximum if task.minimize else np.nanmax(y) <= task.maximum
+
+
+def test_a_shift_moves_the_function_and_nothing_else() -> None:
+    plain, moved, other = (make_task(f"ackley-5{shift}") for shift in ("", ":shift=1", ":shift=2"))
+    x = np.random.default_rng(0).uniform(-2, 2, size=(10, 5))
+    assert np.allclose(moved.evaluate(moved.optimum + x), plain.evaluate(x))
+    assert moved.name == "ackley-5:shift=1" and not np.allclose(moved.optimum, other.optimum)
+    assert np.abs(moved.optimum).max() <= 0.8 * 32.768
 
 
 def test_the_known_minima() -> None:

@@ -56,9 +56,11 @@ class Committee:
             loss.backward()  # type: ignore[no-untyped-call]
             adam.step()
         weights = [w.detach() for w in weights]
+        left_out = torch.empty_like(score)
         with torch.no_grad():
-            every = _run(weights, z.expand(MEMBERS, -1, -1))
-            left_out = every.gather(0, fold[None] % MEMBERS)[0].to(score)
+            for m in range(MEMBERS):
+                mine = fold % MEMBERS == m
+                left_out[mine] = _run([w[m : m + 1] for w in weights], z[mine][None])[0].to(score)
         return cls(layout, mean, std, weights, left_out)
 
     def functions(self, count: int, generator: torch.Generator) -> Callable[[Tensor], Tensor]:

@@ -84,21 +84,33 @@ class Synthetic(Task):
 
 
 class _AnyDimension(Synthetic):
-    """On the box `bounds`^dimension, with the optimum 0 where every coordinate is `best_at`."""
+    """On the box `bounds`^dimension, with the optimum 0 where every coordinate is `best_at`.
+
+    With `shift` above 0 the optimum lies elsewhere, at a random place (of that seed) in the middle 80 % of the box: the
+    textbooks' lies in the middle or near it, which favours whoever looks there first.
+    """
 
     bounds: ClassVar[tuple[float, float]]
     best_at: ClassVar[float]
     least: ClassVar[int] = 1
 
-    def __init__(self, dimension: int = 10, data: int = 2_000) -> None:
+    def __init__(self, dimension: int = 10, data: int = 2_000, shift: int = 0) -> None:
         whole("dimension", dimension, self.least)
+        lower, upper = self.bounds
+        optimum = np.full(dimension, self.best_at)
+        if whole("shift", shift, 0):
+            optimum = lower + (upper - lower) * np.random.default_rng(shift).uniform(0.1, 0.9, size=dimension)
+        self.offset = optimum - self.best_at
         super().__init__(
-            Space(tuple(_reals(dimension, *self.bounds))),
-            np.full(dimension, self.best_at),
-            0.0,
-            dimension=dimension,
-            data=data,
+            Space(tuple(_reals(dimension, lower, upper))), optimum, 0.0, dimension=dimension, data=data, shift=shift
         )
+
+    def value(self, x: Array) -> Array:
+        return self.function(x - self.offset)
+
+    def function(self, x: Array) -> Array:
+        """The textbook's, of rows `(n, d)`."""
+        raise NotImplementedError
 
 
 class Ackley(_AnyDimension):
@@ -109,7 +121,7 @@ class Ackley(_AnyDimension):
     bounds = (-32.768, 32.768)
     best_at = 0.0
 
-    def value(self, x: Array) -> Array:
+    def function(self, x: Array) -> Array:
         return _ackley(x)
 
 
@@ -121,7 +133,7 @@ class Rastrigin(_AnyDimension):
     bounds = (-5.12, 5.12)
     best_at = 0.0
 
-    def value(self, x: Array) -> Array:
+    def function(self, x: Array) -> Array:
         return np.asarray((x**2 + 10 * (1 - np.cos(2 * np.pi * x))).sum(axis=1))
 
 
@@ -133,7 +145,7 @@ class Levy(_AnyDimension):
     bounds = (-10.0, 10.0)
     best_at = 1.0
 
-    def value(self, x: Array) -> Array:
+    def function(self, x: Array) -> Array:
         u = (x - 1) / 4  # w = 1 + u in the textbooks; sin(pi w)^2 = sin(pi u)^2, which is exactly 0 at the optimum
         first = np.sin(np.pi * u[:, 0]) ** 2
         inner = u[:, :-1] ** 2 * (1 + 10 * np.sin(np.pi * (1 + u[:, :-1]) + 1) ** 2)
@@ -150,7 +162,7 @@ class Rosenbrock(_AnyDimension):
     best_at = 1.0
     least = 2
 
-    def value(self, x: Array) -> Array:
+    def function(self, x: Array) -> Array:
         here, following = x[:, :-1], x[:, 1:]
         return np.asarray((100 * (following - here**2) ** 2 + (1 - here) ** 2).sum(axis=1))
 
