@@ -213,6 +213,7 @@ def gaps_figure(results: Results, rows: list[Row], places: Places, name: str, wh
             else:
                 points = _scatter(panel, here)
                 panel.set(title=task, xlabel="epistemic term at y*", xscale="log", yscale="log")
+                panel.tick_params(which="minor", labelbottom=False, labelleft=False)  # they would overlap
             if k % across == 0:
                 panel.set_ylabel("gap, share of the range" if name == "theory_gap" else "variance of the gap")
         for panel in panels[len(tasks) :]:
