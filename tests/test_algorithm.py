@@ -104,8 +104,8 @@ def test_without_anything_to_learn_the_batch_fills_the_space(
         logging.getLogger("diffbbo").propagate = True
         batch = optimizer.ask(10)
     assert word in batch.info["notes"][0] and word in caplog.text
-    # a Latin hypercube: one design in each tenth of each variable
-    assert all(sorted((batch.x[:, k] * 10).astype(int)) == list(range(10)) for k in (0, 1))
+    if rows:  # a Latin hypercube: one design in each tenth of each variable (the first batch: tests/test_default.py)
+        assert all(sorted((batch.x[:, k] * 10).astype(int)) == list(range(10)) for k in (0, 1))
 
 
 def test_a_collapsed_model_is_noticed(tiny: EnsembleConfig) -> None:

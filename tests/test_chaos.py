@@ -24,10 +24,10 @@ def test_a_few_kills_of_study_and_server(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_hundred_kills(tmp_path: Path) -> None:
-    print(chaos.sqlite(tmp_path, kills=100))
+    assert chaos.sqlite(tmp_path, kills=100).startswith("100 kills")
 
 
 @pytest.mark.slow
 @needs_postgres
 def test_a_hundred_kills_of_study_and_server(tmp_path: Path) -> None:
-    print(chaos.postgres(tmp_path, kills=100))
+    assert chaos.postgres(tmp_path, kills=100).startswith("100 kills")

@@ -99,8 +99,10 @@ class DiffBBO(Algorithm1):
         return super().settings() | {"without": list(self.without)}
 
     def fill(self, n: int, told: int, rng: np.random.Generator) -> Iterator[Proposal]:
-        """As usual, but half of the designs are drawn towards the middle, some more and some less: in many dimensions
+        """As usual, but of a first batch half is drawn towards the middle, some more and some less: in many dimensions
         nearly all of a space is corners, and from the middle it is less far to wherever the best design lies."""
+        if told:
+            yield from super().fill(n, told, rng)
         number = np.array([level is None for level in choices(self.space)])
         for proposal in super().fill(n, told, rng):
             u = scaled(self.space, proposal.x)

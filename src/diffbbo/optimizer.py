@@ -124,7 +124,7 @@ class Optimizer:
         why = "There is no measured design yet"
         if told:
             why = "There is only 1 measured design" if told == 1 else f"All {told} measured designs have the same value"
-        note = f"{why}, so this batch fills the space evenly instead of asking a model."
+        note = f"{why}, so this batch fills the space instead of asking a model."
         report("space-filling", 1.0)
         while True:
             yield Proposal(self.space.fill(n, rng), info={"notes": [note]})
