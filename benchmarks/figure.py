@@ -229,6 +229,7 @@ def _growth(panel: Any, found: Sequence[Row]) -> None:
     panel.plot(x, [row["ask_s"]["median"] for row in found], "o-", color=OURS, markersize=4, label="ask, s")
     panel.plot(x, three, "s--", color=BLUE, markersize=3, label="encoding, repeats,\nvalidation, s")
     panel.plot(x, [row["peak_gib"] for row in found], "^:", color=COLOURS[1], markersize=4, label="peak memory, GiB")
-    panel.set(xscale="log", yscale="log", xlabel="told rows")
-    if found:
-        panel.legend(loc="best")
+    panel.set(xlabel="told rows")
+    if found:  # an empty axis has no logarithm
+        panel.set(xscale="log", yscale="log")
+        panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.28))
