@@ -232,4 +232,4 @@ def _growth(panel: Any, found: Sequence[Row]) -> None:
     panel.set(xlabel="told rows")
     if found:  # an empty axis has no logarithm
         panel.set(xscale="log", yscale="log")
-        panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.28))
+        panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.4))
