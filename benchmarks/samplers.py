@@ -1,6 +1,6 @@
 """Does the fast sampler reach the quality of the paper's 1000 steps? The table of docs/decisions.md.
 
-    python benchmarks/samplers.py
+    python -m benchmarks.samplers
 
 First on a mixture of three narrow Gaussians with its exact denoiser, where the truth is known; then on an ensemble
 trained on TFBind8, where the reference is the 1000-step sampler itself. Distances are means over four reference sets,
@@ -22,6 +22,8 @@ from diffbbo.diffusion.ensemble import fit
 from diffbbo.diffusion.sampling import dpm_solver, euler_maruyama
 from diffbbo.diffusion.sde import VPSDE
 from diffbbo.encoding import Encoder, ObjectiveScale
+
+from .draws import Problem, exact_denoiser, exact_draws
 
 SETTINGS = [("euler-maruyama", 1000), ("euler-maruyama", 100), ("euler-maruyama", 30),
             ("dpm-solver++ ode", 20), ("dpm-solver++ ode", 50),
@@ -52,30 +54,15 @@ def table(title: str, draw: Callable[[str, int], Tensor], reference: Callable[[]
 
 def mixture() -> None:
     sde, generator = VPSDE(), torch.Generator().manual_seed(0)
-    modes, shares, width = (
-        torch.tensor([[-1.5, 0.0], [1.5, 0.5], [0.0, -1.5]]).double(),
-        torch.tensor([0.5, 0.3, 0.2]),
-        0.05,
-    )
-
-    def eps(x: Tensor, t: Tensor) -> Tensor:
-        alpha, sigma = sde.alpha(t), sde.sigma(t)
-        v = alpha**2 * width**2 + sigma**2
-        offset = x[:, None] - alpha * modes
-        share = torch.softmax(torch.log(shares) - (offset**2).sum(-1) / (2 * v), dim=1)
-        return sigma * (share[..., None] * offset).sum(1) / v
+    eps = exact_denoiser(sde, "cpu")
+    problem = Problem(eps, (N, 2), generator, sde, torch.float64)
 
     def draw(sampler: str, steps: int) -> Tensor:
-        x = torch.randn((N, 2), generator=generator, dtype=torch.float64)
         if sampler == "euler-maruyama":
-            return euler_maruyama(eps, sde, x, steps, generator)
-        return dpm_solver(eps, sde, x, steps, None if "ode" in sampler else generator)
+            return problem.slow(steps)
+        return dpm_solver(eps, sde, problem.noise(), steps, None if "ode" in sampler else generator)
 
-    def exact() -> Tensor:
-        which = torch.multinomial(shares, N, replacement=True, generator=generator)
-        return modes[which] + width * torch.randn((N, 2), generator=generator, dtype=torch.float64)
-
-    table("Mixture of three Gaussians, exact denoiser, against exact draws", draw, exact)
+    table("Mixture of three Gaussians, exact denoiser, against exact draws", draw, lambda: exact_draws(problem))
 
 
 def trained() -> None:

@@ -45,8 +45,7 @@ def draw(results: Results, places: Places) -> dict[str, str]:
     if not results.rows:
         return dict.fromkeys(("figure", "table", "sum"), NOTHING)
     standing = standing_of(results)
-    lines = [_line(results, [e for e in standing if e.task == task], *problem) for problem in PROBLEMS
-             for task in problem[:1]]  # fmt: skip
+    lines = [_line(results, [e for e in standing if e.task == problem[0]], *problem) for problem in PROBLEMS]
     judged = [line[-1] for line in lines if line[-1] in ("better", "worse", "undecided")]
     first = sum(word != "worse" for word in judged)
     header = ["problem", "batch", "evaluations", *(OURS, *RIVALS), "best rival", "difference", ""]

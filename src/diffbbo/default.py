@@ -31,7 +31,7 @@ from .optimizer import Proposal
 from .spaces import Space
 from .statistics import normal_scores
 from .types import Array, Distinct, InputError, row_keys
-from .variation import apart, breed, changes, choices, mutate, scaled, tournament, unscaled
+from .variation import apart, breed, changes, choices, mutate, numbers, scaled, tournament, unscaled
 
 if TYPE_CHECKING:
     from .forward.panel import Panel
@@ -103,7 +103,8 @@ class DiffBBO(Algorithm1):
         nearly all of a space is corners, and from the middle it is less far to wherever the best design lies."""
         if told:
             yield from super().fill(n, told, rng)
-        number = np.array([level is None for level in choices(self.space)])
+            return
+        number = numbers(self.space)
         for proposal in super().fill(n, told, rng):
             u = scaled(self.space, proposal.x)
             kept = np.where(rng.random(len(u)) < 0.5, rng.random(len(u)), 1.0)[:, None]
@@ -138,10 +139,10 @@ class Round:
         self.method, self.space, self.n, self.rng = method, method.space, n, rng
         order = np.argsort(-data.y, kind="stable")
         self.x, self.y = data.x[order], data.y[order]  # best first
+        self.scores = normal_scores(self.y)
         self.step = portfolio.step_length(method.data.y, method.tells)
         # A batch keeps apart, but no further than half of what as many designs are that fill the space.
-        numbers = sum(level is None for level in choices(self.space))
-        self.gap = min(self.step, 0.5 * n ** (-1 / max(1, numbers)))
+        self.gap = min(self.step, 0.5 * n ** (-1 / max(1, int(numbers(self.space).sum()))))
         self.known = set(row_keys(method.data.x)) | set(row_keys(method.pending))
         self.info: dict[str, Any] = {}
         self.parents, self.values = self._chosen()
@@ -149,13 +150,12 @@ class Round:
     def _chosen(self) -> tuple[Array, Array]:
         """The parents and their normal scores: half of them have the best measured values, half the best ones after the
         panel has smoothed them, since the best of many noisy values is mostly luck."""
-        scores = normal_scores(self.y)
         measured = np.arange(min(len(self.y), 20 * PARENTS))  # best first
         if "smoothing" in self.method.without or not set(self.method.arms) & JUDGED:
             first = apart(self.space, self.x[measured], PARENTS, self.step)
-            return self.x[first], scores[first]
+            return self.x[first], self.scores[first]
         order = np.argsort(-self.panel.smoothed, kind="stable")
-        lists = [(measured, scores), (self.panel.seen[order], self.panel.smoothed[order])]
+        lists = [(measured, self.scores), (self.panel.seen[order], self.panel.smoothed[order])]
         kept = [apart(self.space, self.x[rows], PARENTS // 2, self.step) for rows, _ in lists]
         rows = np.concatenate([rows[k] for (rows, _), k in zip(lists, kept, strict=True)])
         return self.x[rows], np.concatenate([values[k] for (_, values), k in zip(lists, kept, strict=True)])
@@ -168,7 +168,7 @@ class Round:
         from .forward.panel import Panel
 
         layout = Layout(tuple(choices(self.space)))
-        panel = Panel.fit(layout, scaled(self.space, self.x), normal_scores(self.y), self.rng, self.method.device)
+        panel = Panel.fit(layout, scaled(self.space, self.x), self.scores, self.rng, self.method.device)
         self.info["skill"] = list(panel.skill)
         return panel
 
@@ -183,21 +183,16 @@ class Round:
         top = float(inverse.scale.targets([TARGETS[1]])[0])
         high = aimed + (max(top, aimed) - aimed) * rng.random(self.n)
         good = rng.choice(self.y[: max(1, int(GOOD * len(self.y)))], self.n)
-        scores = [np.where(rng.random(self.n) < 0.5, good, high)]
-        heat: list[Array | None] = [None if "temperature" in self.method.without else rng.random(self.n)]
-        starts: list[Array | None] = [None]
-        for _ in NOISE:
-            scores.append(inverse.scale.targets(rng.uniform(*TARGETS, size=-(-self.n // len(NOISE))).tolist()))
-            starts.append(self.parents[tournament(self.values, len(scores[-1]), 2, rng)])
-            heat.append(None)
-        rows, members = [], []
-        for y, start, noise, warm in zip(scores, starts, (1.0, *NOISE), heat, strict=True):
-            z = None if start is None else inverse.encoder.encode(start)
-            drawn, member = inverse.ensemble.sample_each(inverse.scale.condition(y), z, noise, warm)
-            rows.append(inverse.encoder.decode(drawn))
-            members.append(member)
-        order = rng.permutation(sum(map(len, rows)))
-        return np.concatenate(rows)[order], np.concatenate(members)[order]
+        scores = np.where(rng.random(self.n) < 0.5, good, high)
+        heat = None if "temperature" in self.method.without else rng.random(self.n)
+        drawn = [inverse.ensemble.sample_each(inverse.scale.condition(scores), temperature=heat)]
+        for noise in NOISE:
+            scores = inverse.scale.targets(rng.uniform(*TARGETS, size=-(-self.n // len(NOISE))).tolist())
+            starts = inverse.encoder.encode(self.parents[tournament(self.values, len(scores), 2, rng)])
+            drawn.append(inverse.ensemble.sample_each(inverse.scale.condition(scores), starts, noise))
+        rows, members = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+        order = rng.permutation(len(rows))
+        return inverse.encoder.decode(rows)[order], members[order]
 
     # ---- proposers: rows and the member that drew each ---------------------------------------------------
 
@@ -220,8 +215,8 @@ class Round:
 
     def climb(self) -> tuple[Array, NDArray[np.intp]]:
         """Where every opinion of the panel ends when it climbs from the best designs."""
-        each = max(CROWD, -(-2 * self.n // self._opinions))
-        rows = self.parents[tournament(self.values, self._opinions * each, 2, self.rng)]
+        each = max(CROWD, -(-2 * self.n // self.panel.opinions))
+        rows = self.parents[tournament(self.values, self.panel.opinions * each, 2, self.rng)]
         if not self.panel.layout.letters:
             columns = min(1.0, max(0.2, 20 / self.space.dimension))
             rows = mutate(self.space, rows, self.rng, columns, 0.3 * self.step)
@@ -231,7 +226,7 @@ class Round:
         """Every opinion's favourites among designs from all over the space, and where it ends when it climbs from
         them, in turns."""
         wild = self.space.sample(POOL * self.n, self.rng)
-        liked = self.panel.ranked(scaled(self.space, wild))[:, : max(CROWD, -(-self.n // self._opinions))]
+        liked = self.panel.ranked(scaled(self.space, wild))[:, : max(CROWD, -(-self.n // self.panel.opinions))]
         climbed, member = self._climbed(wild[liked.ravel()], 1.0)
         picked = wild[liked.T.ravel()]
         return np.stack([climbed, picked], axis=1).reshape(-1, self.space.dimension), np.repeat(member, 2)
@@ -243,16 +238,10 @@ class Round:
     def children(self, n: int) -> Array:
         return breed(self.space, self.parents, self.values, n, self.step, self.rng)
 
-    @property
-    def _opinions(self) -> int:
-        from .forward.panel import OPINIONS
-
-        return 2 * OPINIONS
-
     def _climbed(self, rows: Array, reach: float) -> tuple[Array, NDArray[np.intp]]:
         """Each opinion climbs from its own rows `(opinions * each, d)`, first over letters and categories, then over
         numbers, these at most `reach` away; everyone's best first."""
-        count, dimension = self._opinions, self.space.dimension
+        count, dimension = self.panel.opinions, self.space.dimension
         if self.panel.layout.letters:
             rows = self._exchange(rows, count, len(rows) // count)
         u, values = self.panel.ascend(scaled(self.space, rows).reshape(count, -1, dimension), reach)

@@ -22,9 +22,9 @@ def bootstrap(values: Array, level: float = 0.95, draws: int = 10_000) -> tuple[
 
 def normal_scores(values: Array) -> Array:
     """Every value as the quantile of N(0, 1) at its rank; equal values share their mean rank."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    rank = np.cumsum(counts) - (counts - 1) / 2  # mean rank of each distinct value, from 1
     import torch  # here: whoever only draws a table need not load it
 
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    rank = np.cumsum(counts) - (counts - 1) / 2  # mean rank of each distinct value, from 1
     quantiles = torch.special.ndtri(torch.as_tensor((rank - 0.5) / len(values))).numpy()
     return np.asarray(quantiles[place])

@@ -87,9 +87,8 @@ def unscaled(space: Space, u: Array) -> Array:
 
 def changes(space: Space, u: Array, row: Array, step: float) -> Array:
     """In how many columns rows `u` `(n, d)` differ from `row` `(d,)`; a number counts in full from `step` apart on."""
-    number = np.array([level is None for level in choices(space)])
     apart = np.abs(u - row)
-    return np.asarray(np.where(number, np.minimum(apart / step, 1.0), apart > 0).sum(axis=1))
+    return np.asarray(np.where(numbers(space), np.minimum(apart / step, 1.0), apart > 0).sum(axis=1))
 
 
 def choices(space: Space) -> list[int | None]:
@@ -99,6 +98,11 @@ def choices(space: Space) -> list[int | None]:
         for variable, where in space.slices()
         for _ in range(where.stop - where.start)
     ]
+
+
+def numbers(space: Space) -> NDArray[np.bool_]:
+    """Which columns are numbers, real or integer."""
+    return np.array([level is None for level in choices(space)])
 
 
 def apart(space: Space, x: Array, n: int, step: float, least: float = 1.0) -> NDArray[np.intp]:

@@ -54,11 +54,16 @@ class Panel:
             smoothed = process.predict(rows[used])[0].cpu().numpy()
         return cls(layout, read, device, used.numpy(), smoothed, skill)
 
+    @property
+    def opinions(self) -> int:
+        """K."""
+        return 2 * OPINIONS
+
     @torch.no_grad()
     def ranked(self, u: Array) -> NDArray[np.intp]:
         """Row numbers of a pool `(n, d)` in every opinion's order, best first: `(K, n)`."""
         pool = torch.as_tensor(u, device=self.device)
-        parts = (pool[k : k + CHUNK].expand(2 * OPINIONS, -1, -1) for k in range(0, len(pool), CHUNK))
+        parts = (pool[k : k + CHUNK].expand(self.opinions, -1, -1) for k in range(0, len(pool), CHUNK))
         values = torch.cat([self.read(part) for part in parts], dim=1)
         return np.asarray(values.argsort(dim=1, descending=True, stable=True).cpu())
 
