@@ -23,7 +23,7 @@ from .results import Results
 
 TASKS = ("tfbind10", "dkitty")
 WEIGHTS = (0.6, 0.8, 1.0, 1.2, 1.4, 2.0, 2.5, 3.0)
-SEEDS, ROUNDS, BATCH = range(100, 105), 16, 100
+SEEDS, ROUNDS, BATCH = range(100, 103), 16, 100
 METHODS = ("UaE", *(f"w = {w:g}" for w in WEIGHTS))
 
 

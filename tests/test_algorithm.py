@@ -135,7 +135,7 @@ def test_presets_by_hardware() -> None:
               "validation": 0.1, "epochs": 1000, "sampler": "euler-maruyama", "sampling_steps": 1000}  # fmt: skip
     assert {key: getattr(paper.config, key) for key in stated} == stated
     fast = DiffBBO(SQUARE, preset="fast", device="cpu").config
-    assert fast == replace(EnsembleConfig(), max_steps=800, learning_rate=4e-3, ema=0.98, sampling_steps=20, gamma=0.5)
+    assert fast == replace(EnsembleConfig(), max_steps=800, learning_rate=4e-3, ema=0.98, sampling_steps=40, gamma=0.5)
     assert DiffBBO(SQUARE, device="cpu").config == fast  # on any hardware
 
 

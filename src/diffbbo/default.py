@@ -62,7 +62,7 @@ class DiffBBO(Algorithm1):
     summary = "inverse diffusion ensemble, variation and forward judges share a batch by success"
     reference = "ours, after Wu et al. 2024, Diffusion-BBO: docs/method.md"
     default_acquisition: ClassVar[Acquisition] = UaE(weights=(0.8, 0.9, 1.0, 1.1, 1.2))
-    method: ClassVar[dict[str, Any]] = {"learning_rate": 4e-3, "ema": 0.98, "sampling_steps": 20, "gamma": 0.5}
+    method: ClassVar[dict[str, Any]] = {"learning_rate": 4e-3, "ema": 0.98, "sampling_steps": 40, "gamma": 0.5}
     draws: ClassVar[int | None] = 200
 
     def __init__(

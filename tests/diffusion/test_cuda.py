@@ -41,7 +41,7 @@ def test_replaying_a_graph_is_taking_the_step(data: tuple[np.ndarray, np.ndarray
     x, y = data
     config = replace(CONFIG, max_steps=50, check_every=50)
     captured = fit(x, y, config, 0, "cuda").fitted
-    monkeypatch.setattr(training, "_captured", lambda step, generator: (step, 0))
+    monkeypatch.setattr(training, "captured", lambda step, device: (step, 0))
     eager = fit(x, y, config, 0, "cuda").fitted
     for a, b in zip(captured.weights, eager.weights, strict=True):
         assert torch.allclose(a, b, rtol=1e-3, atol=1e-4)

@@ -10,18 +10,42 @@ import torch
 
 from diffbbo import EnsembleConfig
 from diffbbo.diffusion.ensemble import fit
-from diffbbo.diffusion.loss import Noise, denoising_loss
+from diffbbo.diffusion.loss import Lesson, Noise, denoising_loss
 from diffbbo.diffusion.network import Network
-from diffbbo.diffusion.training import Minibatch, Trainer, _split
+from diffbbo.diffusion.training import Trainer, _split
+from diffbbo.mlp import Learner
 
 SMALL = EnsembleConfig(members=3, hidden=16, layers=2, batch=32)
 PLAIN = replace(SMALL, residual=False, predict="eps")
 
 
-def member(batch: Minibatch, m: int) -> Minibatch:
-    """One member's part of a minibatch."""
-    noise = Noise(*(getattr(batch.noise, name)[m : m + 1] for name in ("t", "eps", "keep")))
-    return Minibatch(batch.x0[m : m + 1], batch.y[m : m + 1], noise)
+def lesson_of(network: Network, generator: torch.Generator) -> Lesson:
+    """What one step of three members with 32 rows of 4 features learns from."""
+    x0, y = (torch.randn(3, 32, n, generator=generator) for n in (4, 1))
+    return Lesson.of(network, x0, y, Noise.draw((3, 32, 4), 0.15, generator))
+
+
+def member(lesson: Lesson, m: int) -> Lesson:
+    """One member's part of a lesson."""
+    return Lesson(*(part[m : m + 1] for part in (lesson.inputs, lesson.slope, lesson.offset)))
+
+
+@pytest.mark.parametrize("config", [SMALL, PLAIN, replace(SMALL, layers=4), replace(SMALL, residual=False, layers=1)])
+def test_the_gradient_written_out_is_that_of_the_loss(config: EnsembleConfig) -> None:
+    """Beside autograd, in double precision: to 1e-10 of the largest."""
+    generator = torch.Generator().manual_seed(0)
+    network = Network(4, config)
+    weights = [w.double().requires_grad_() for w in network.init(generator)]
+    x0, y = (torch.randn(3, 32, n, generator=generator).double() for n in (4, 1))
+    drawn = Noise.draw((3, 32, 4), 0.15, generator)
+    noise = Noise(*(part.double() for part in (drawn.t, drawn.eps, drawn.keep)))
+    denoising_loss(network, weights, x0, y, noise).sum().backward()
+    lesson = Lesson.of(network, x0, y, noise)
+    learner = Learner([w.detach() for w in weights], 32, config.residual)
+    for _ in range(2):  # nothing of the first pass is left in the second
+        learner.differentiate(lesson.inputs, lesson.slope, lesson.offset)
+    for ours, w in zip(learner.gradients, weights, strict=True):
+        assert torch.allclose(ours, w.grad, rtol=0, atol=1e-10 * float(w.grad.abs().max()))
 
 
 def test_the_batched_ensemble_equals_separate_trainings_step_by_step() -> None:
@@ -32,11 +56,10 @@ def test_the_batched_ensemble_equals_separate_trainings_step_by_step() -> None:
     together = Trainer.start(network, weights)
     separate = [Trainer.start(alone, [w[m : m + 1] for w in weights]) for m in range(3)]
     for step in range(1, 31):
-        noise = Noise.draw((3, 32, 4), 0.15, generator)
-        batch = Minibatch(torch.randn(3, 32, 4, generator=generator), torch.randn(3, 32, 1, generator=generator), noise)
-        together.step(batch)
+        lesson = lesson_of(network, generator)
+        together.step(lesson)
         for m, trainer in enumerate(separate):
-            trainer.step(member(batch, m))
+            trainer.step(member(lesson, m))
             for joint, own in zip(together.weights, trainer.weights, strict=True):
                 assert torch.allclose(joint[m : m + 1], own, rtol=1e-4, atol=1e-6), f"step {step}, member {m}"
             for joint, own in zip(together.averaged(step), trainer.averaged(step), strict=True):
@@ -48,8 +71,7 @@ def test_the_average_has_no_bias_towards_its_zero_start() -> None:
     network = Network(4, SMALL)
     generator = torch.Generator().manual_seed(0)
     trainer = Trainer.start(network, network.init(generator))
-    batch = Minibatch(torch.randn(3, 32, 4), torch.randn(3, 32, 1), Noise.draw((3, 32, 4), 0.15, generator))
-    trainer.step(batch)
+    trainer.step(lesson_of(network, generator))
     for averaged, w in zip(trainer.averaged(1), trainer.weights, strict=True):
         assert torch.allclose(averaged, w, rtol=1e-4, atol=1e-7)
 

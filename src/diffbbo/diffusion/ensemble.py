@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..graphs import tensor_cores
 from ..progress import report
 from ..types import Array, DeviceError
 from .config import EnsembleConfig
@@ -41,7 +42,8 @@ def fit(z: Array, y: Array, config: EnsembleConfig, seed: int, device: str = "au
     network = Network(z.shape[1], config)
     features = torch.as_tensor(z, dtype=torch.float32, device=where)
     scores = torch.as_tensor(y, dtype=torch.float32, device=where)
-    return Ensemble(network, fit_weights(network, features, scores, generator), generator)
+    with tensor_cores(where):
+        return Ensemble(network, fit_weights(network, features, scores, generator), generator)
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ class Ensemble:
             begin = sde.time_of_noise(noise)
             kept = torch.as_tensor(z[within], dtype=torch.float32, device=device)
             x = (1 - noise**2) ** 0.5 * kept + noise * x
-        x = dpm_solver(self.denoiser(y), sde, x, self.config.sampling_steps, self.generator, begin, warm)
+        with tensor_cores(device):
+            x = dpm_solver(self.denoiser(y), sde, x, self.config.sampling_steps, self.generator, begin, warm)
         found = np.empty((each * members, self.network.features))
         found[order.ravel()] = x.flatten(0, 1).double().cpu().numpy()
         return found[: len(ys)], member[: len(ys)]
@@ -121,7 +124,8 @@ class Ensemble:
         shape = (*y.shape[:2], self.network.features)
         x = torch.randn(shape, generator=self.generator, device=y.device)
         sampler = euler_maruyama if self.config.sampler == "euler-maruyama" else dpm_solver
-        return sampler(self.denoiser(y), self.network.sde, x, self.config.sampling_steps, self.generator)
+        with tensor_cores(y.device):
+            return sampler(self.denoiser(y), self.network.sde, x, self.config.sampling_steps, self.generator)
 
     @torch.no_grad()
     def evidence(self, z: Array, y: float, levels: int = 64) -> Array:

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..mlp import Weights, run
 from .config import EnsembleConfig
 from .sde import VPSDE
-
-Weights = list[Tensor]  # [W_1 (M, in, out), b_1 (M, 1, out), W_2, ...]
 
 
 @dataclass(frozen=True)
@@ -21,8 +20,7 @@ class Network:
     With `residual` its hidden layers add to what they get, and with `predict="v"` it is asked only for what a
     linear guess leaves over: both make short trainings far better (docs/decisions.md); the paper has neither.
 
-    The class holds the shape only. Its weights are a plain list, so that averages and snapshots of them are
-    evaluated by the same function.
+    The class holds the shape only; its weights are kept apart.
     """
 
     features: int
@@ -51,21 +49,17 @@ class Network:
 
     def __call__(self, weights: Weights, x: Tensor, t: Tensor, y: Tensor, keep: Tensor) -> Tensor:
         """eps for `x` `(M, B, f)` at times `t`, scores `y` and keep flags `(M, B, 1)`; keep = 0: no condition."""
-        # (1 - lambda) y + lambda * none: y is masked, and with "keep" the mask itself is told as well.
-        condition = [y * keep, keep] if self.config.condition == "keep" else [y * keep]
-        h = torch.cat([x, self._time(t), *condition], dim=-1)
-        last = len(weights) - 2
-        for layer in range(0, len(weights), 2):
-            before = h
-            if layer:
-                h = torch.nn.functional.silu(h)
-            h = torch.baddbmm(weights[layer + 1], h, weights[layer])
-            if self.config.residual and 0 < layer < last:
-                h = h + before
+        h = run(weights, self.inputs(x, t, y, keep), self.config.residual)
         if self.config.predict == "eps":
             return h
         # x_t = alpha x_0 + sigma eps and v = alpha eps - sigma x_0 give eps = sigma x_t + alpha v.
         return self.sde.sigma(t) * x + self.sde.alpha(t) * h
+
+    def inputs(self, x: Tensor, t: Tensor, y: Tensor, keep: Tensor) -> Tensor:
+        """What the first layer sees, `(..., in)`."""
+        # (1 - lambda) y + lambda * none: y is masked, and with "keep" the mask itself is told as well.
+        condition = [y * keep, keep] if self.config.condition == "keep" else [y * keep]
+        return torch.cat([x, self._time(t), *condition], dim=-1)
 
     def _time(self, t: Tensor) -> Tensor:
         if not self.config.time_features:

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from .network import Network, Weights
+from ..graphs import repeat
+from ..mlp import Weights
+from .network import Network
 from .sde import VPSDE
 
 Denoiser = Callable[[Tensor, Tensor], Tensor]
@@ -47,11 +48,15 @@ class Step(NamedTuple):
 
 def euler_maruyama_steps(sde: VPSDE, steps: int, device: torch.device) -> Iterator[Step]:
     """The coefficients of the reverse SDE dx = (-beta x / 2 - beta s) dt + sqrt(beta) dw, run backwards."""
+    return (Step(*row) for row in _coefficients(sde, steps, device))
+
+
+def _coefficients(sde: VPSDE, steps: int, device: torch.device) -> Tensor:
+    """The fields of `Step` as columns of a table, float64."""
     grid = sde.grid(steps, "time", device)
-    for t, after in pairwise(grid):
-        dt = t - after
-        beta = sde.beta(t)
-        yield Step(t, dt, 1 + beta * dt / 2, beta * dt, torch.sqrt(beta * dt))
+    t, dt = grid[:-1], grid[:-1] - grid[1:]
+    change = sde.beta(t) * dt
+    return torch.stack([t, dt, 1 + change / 2, change, torch.sqrt(change)], dim=1)
 
 
 def score(denoiser: Denoiser, sde: VPSDE, x: Tensor, t: Tensor) -> Tensor:
@@ -61,9 +66,16 @@ def score(denoiser: Denoiser, sde: VPSDE, x: Tensor, t: Tensor) -> Tensor:
 
 def euler_maruyama(denoiser: Denoiser, sde: VPSDE, x: Tensor, steps: int, generator: torch.Generator) -> Tensor:
     """The paper's sampler: the reverse SDE in `steps` equal steps of time, from noise `x` at t = 1."""
-    for t, _, a, b, c in euler_maruyama_steps(sde, steps, x.device):
+    table, turn = _coefficients(sde, steps, x.device).to(x), torch.zeros(1, dtype=torch.long, device=x.device)
+    x = x.clone()
+
+    def step() -> None:
+        t, _, a, b, c = table.index_select(0, turn)[0]
         noise = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
-        x = a.to(x) * x + b.to(x) * score(denoiser, sde, x, t) + c.to(x) * noise
+        x.copy_(a * x + b * score(denoiser, sde, x, t) + c * noise)
+        turn.add_(1)
+
+    repeat(step, steps, x.device, generator)
     return x
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from ..graphs import captured
+from ..mlp import Learner, Weights, cut
 from ..progress import report
 from .config import EnsembleConfig
-from .loss import Noise, denoising_loss
-from .network import Network, Weights
+from .loss import Lesson, Noise, denoising_loss
+from .network import Network
 
 VALIDATION_DRAWS = 4096  # (row, noise) pairs per look at the validation set: enough to rank snapshots
+AHEAD, LARGEST = 50, 2**24  # steps whose lessons are drawn at once, and the most values that these may take
 
 
 @dataclass(frozen=True)
@@ -28,42 +30,37 @@ class Fitted:
 
 
 @dataclass(frozen=True)
-class Minibatch:
-    """Rows and noise of one step, member by member: `x0` `(M, B, f)`, `y` `(M, B, 1)`."""
-
-    x0: Tensor
-    y: Tensor
-    noise: Noise
-
-
-@dataclass(frozen=True)
 class Trainer:
     """Weights in training: one Adam over the sum of the member losses equals M separate trainings."""
 
     network: Network
-    weights: Weights
-    average: Weights
+    learner: Learner
+    average: Tensor
     adam: torch.optim.Adam
 
     @classmethod
     def start(cls, network: Network, weights: Weights) -> Trainer:
-        weights = [w.clone().requires_grad_() for w in weights]
-        adam = torch.optim.Adam(weights, lr=network.config.learning_rate, fused=True,
-                                capturable=weights[0].is_cuda)  # fmt: skip
-        return cls(network, weights, [torch.zeros_like(w) for w in weights], adam)
+        config = network.config
+        learner = Learner(weights, config.batch, config.residual)
+        vector = learner.vector
+        adam = torch.optim.Adam([vector], lr=config.learning_rate, fused=True, capturable=vector.is_cuda)
+        return cls(network, learner, torch.zeros_like(vector), adam)
 
-    def step(self, batch: Minibatch) -> None:
-        self.adam.zero_grad()
-        loss = denoising_loss(self.network, self.weights, batch.x0, batch.y, batch.noise).sum()
-        loss.backward()  # type: ignore[no-untyped-call]
+    @property
+    def weights(self) -> Weights:
+        return self.learner.weights
+
+    @torch.no_grad()
+    def step(self, lesson: Lesson) -> None:
+        self.learner.differentiate(lesson.inputs, lesson.slope, lesson.offset)
         self.adam.step()
-        with torch.no_grad():
-            torch._foreach_lerp_(self.average, self.weights, 1 - self.network.config.ema)
+        if ema := self.network.config.ema:
+            self.average.lerp_(self.learner.vector, 1 - ema)
 
     def averaged(self, steps: int) -> Weights:
         """The exponential moving average after `steps` steps, without its bias towards the zero start."""
-        bias = 1 - self.network.config.ema**steps
-        return [w / bias for w in self.average]
+        ema = self.network.config.ema
+        return cut(self.average / (1 - ema**steps), self.weights) if ema else self.weights
 
 
 def fit(network: Network, z: Tensor, y: Tensor, generator: torch.Generator) -> Fitted:
@@ -74,24 +71,30 @@ def fit(network: Network, z: Tensor, y: Tensor, generator: torch.Generator) -> F
     steps = min(config.max_steps, config.epochs * math.ceil(n_train / config.batch))
     y = y[:, None]
 
-    def draw(index: Tensor) -> Minibatch:
-        noise = Noise.draw((*index.shape, z.shape[1]), config.p_uncond, generator)
-        return Minibatch(z[index], y[index], noise)
-
     # The validation set is looked at through the same noise every time, so that looks can be compared.
     repeats = math.ceil(VALIDATION_DRAWS / held.shape[1])
     held = held.repeat(1, repeats)[:, :VALIDATION_DRAWS]
     shuffled = torch.rand(held.shape, generator=generator, device=z.device).argsort(dim=1)
-    judge = draw(held.gather(1, shuffled))  # shuffled: the times are stratified along the batch
+    judges = held.gather(1, shuffled)  # shuffled: the times are stratified along the batch
+    judging = Noise.draw((*judges.shape, z.shape[1]), config.p_uncond, generator)
 
     trainer = Trainer.start(network, network.init(generator))
-    shape = (config.members, config.batch)
+    size = config.members * config.batch * (network.sizes[0] + network.sizes[-1] + 1)
+    ahead = max(1, min(AHEAD, LARGEST // size))
+
+    def prepare() -> Lesson:
+        shape = (ahead, config.members, config.batch)
+        chosen = torch.randint(n_train, shape, generator=generator, device=z.device)
+        rows = train.expand(ahead, -1, -1).gather(2, chosen)
+        return Lesson.of(network, z[rows], y[rows], Noise.draw((*shape, z.shape[1]), config.p_uncond, generator))
+
+    lessons, turn = prepare(), torch.zeros(1, dtype=torch.long, device=z.device)
 
     def step() -> None:
-        chosen = torch.randint(n_train, shape, generator=generator, device=z.device)
-        trainer.step(draw(train.gather(1, chosen)))
+        trainer.step(lessons.at(turn))
+        turn.add_(1).remainder_(ahead)
 
-    advance, done = _captured(step, generator)
+    advance, done = captured(step, z.device)
     steps = max(steps, done + 1)  # capturing has taken some already
 
     best = [torch.zeros_like(w) for w in trainer.weights]
@@ -100,12 +103,14 @@ def fit(network: Network, z: Tensor, y: Tensor, generator: torch.Generator) -> F
     stale = torch.zeros_like(best_step)
     while done < steps:
         until = min(done + config.check_every, steps)
-        for _ in range(done, until):
+        for number in range(done, until):
+            if number % ahead == 0 and number:
+                lessons.overwrite(prepare())
             advance()
         done = until
         with torch.no_grad():
             current = trainer.averaged(done)
-            loss = denoising_loss(network, current, judge.x0, judge.y, judge.noise)
+            loss = denoising_loss(network, current, z[judges], y[judges], judging)
             # A member that has stopped keeps its snapshot whatever its weights do after.
             running = stale < config.patience
             better = running & (loss < best_loss)
@@ -127,21 +132,3 @@ def _split(n: int, config: EnsembleConfig, generator: torch.Generator) -> tuple[
         return order, order
     n_held = max(1, round(config.validation * n))
     return order[:, n_held:], order[:, :n_held]
-
-
-def _captured(step: Callable[[], None], generator: torch.Generator) -> tuple[Callable[[], None], int]:
-    """`step` itself on a CPU; on CUDA its replay as one graph, and how many steps warming up took."""
-    if generator.device.type != "cuda":
-        return step, 0
-    warm_up = 3
-    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(warm_up):
-            step()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    graph.register_generator_state(generator)  # every replay draws new numbers
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay, warm_up

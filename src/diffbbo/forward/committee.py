@@ -10,6 +10,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from ..graphs import repeat
+from ..mlp import Learner, Weights, run
 from .layout import Layout
 
 MEMBERS, HIDDEN, LAYERS = 8, 64, 2
@@ -18,12 +20,12 @@ STEPS, EPOCHS, BATCH, RATE, DECAY = (150, 500), 200, 256, 3e-3, 1e-3  # steps at
 
 @dataclass(frozen=True)
 class Committee:
-    """Weights have a leading member axis, `(M, in, out)`; `left_out` predicts a row by the member that never saw it."""
+    """Eight perceptrons; `left_out` predicts a row by the member that never saw it."""
 
     layout: Layout
     mean: Tensor
     std: Tensor
-    weights: list[Tensor]
+    weights: Weights
     left_out: Tensor
 
     @classmethod
@@ -43,24 +45,29 @@ class Committee:
         for n_in, n_out in pairwise([z.shape[1], *[HIDDEN] * LAYERS, 1]):
             start = (2 * torch.rand((MEMBERS, n_in, n_out), generator=generator) - 1) * math.sqrt(3 / max(1, n_in))
             weights += [start.to(device), torch.zeros((MEMBERS, 1, n_out), device=device)]
-        for w in weights:
-            w.requires_grad_()
         steps, batch = min(STEPS[1], max(STEPS[0], EPOCHS * n // BATCH)), min(BATCH, shortest)
-        adam = torch.optim.AdamW(weights, lr=RATE, weight_decay=DECAY, fused=True)
+        # All that differs from step to step lies ready, so that a step can be replayed as a graph.
         drawn = torch.randint(shortest, (steps, MEMBERS, batch), generator=generator).to(device)
-        for step in range(steps):
-            adam.param_groups[0]["lr"] = RATE * (1 + math.cos(math.pi * step / steps)) / 2 + RATE / 300
-            index = rows.gather(1, drawn[step])
-            loss = (_run(weights, z[index]) - y[index]).square().mean(1).sum()
-            adam.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+        wave = torch.cos(torch.arange(steps, device=device) * (math.pi / steps))
+        rates, rate = RATE * (1 + wave) / 2 + RATE / 300, torch.full((), RATE, device=device)
+        turn = torch.zeros(1, dtype=torch.long, device=device)
+        learner, slope = Learner(weights, batch), torch.full((), 2 / batch, device=device)
+        adam = torch.optim.AdamW([learner.vector], lr=rate, weight_decay=DECAY, fused=True, capturable=z.is_cuda)
+
+        def step() -> None:
+            rate.copy_(rates.index_select(0, turn)[0])
+            index = rows.gather(1, drawn.index_select(0, turn)[0])
+            learner.differentiate(z[index], slope, -slope * y[index][..., None])
             adam.step()
-        weights = [w.detach() for w in weights]
+            turn.add_(1)
+
+        repeat(step, steps, device)
+        weights = learner.weights
         left_out = torch.empty_like(score)
         with torch.no_grad():
             for m in range(MEMBERS):
                 mine = fold % MEMBERS == m
-                left_out[mine] = _run([w[m : m + 1] for w in weights], z[mine][None])[0].to(score)
+                left_out[mine] = run([w[m : m + 1] for w in weights], z[mine][None])[0, :, 0].to(score)
         return cls(layout, mean, std, weights, left_out)
 
     def functions(self, count: int, generator: torch.Generator) -> Callable[[Tensor], Tensor]:
@@ -69,12 +76,6 @@ class Committee:
         weights = [w[chosen.to(w.device)] for w in self.weights]
 
         def read(u: Tensor) -> Tensor:
-            return _run(weights, (self.layout.features(u).float() - self.mean) / self.std).to(u.dtype)
+            return run(weights, (self.layout.features(u).float() - self.mean) / self.std)[..., 0].to(u.dtype)
 
         return read
-
-
-def _run(weights: list[Tensor], h: Tensor) -> Tensor:
-    for layer in range(0, len(weights), 2):
-        h = torch.baddbmm(weights[layer + 1], torch.nn.functional.silu(h) if layer else h, weights[layer])
-    return h[..., 0]

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..graphs import repeat
 from ..types import Array
 from .committee import Committee
 from .layout import Layout
@@ -82,19 +83,22 @@ class Panel:
         high = torch.where(free > 0, high.clamp(max=1), start)
         low = torch.where(free > 0, low, start)
         moving = start.clone().requires_grad_()
-        adam = torch.optim.Adam([moving], lr=reach / 12)
+        adam = torch.optim.Adam([moving], lr=reach / 12, capturable=start.is_cuda)
         best, highest = start.clone(), torch.full(start.shape[:2], -torch.inf, dtype=start.dtype, device=self.device)
-        for _ in range(ASCENT):
+
+        def step() -> None:
             values = self.read(moving)
             with torch.no_grad():
                 better = values > highest
-                highest = torch.where(better, values, highest)
-                best = torch.where(better[..., None], moving, best)
+                highest.copy_(torch.where(better, values, highest))
+                best.copy_(torch.where(better[..., None], moving, best))
             adam.zero_grad()
             (-values.sum()).backward()  # type: ignore[no-untyped-call]
             adam.step()
             with torch.no_grad():
                 moving.copy_(torch.minimum(torch.maximum(moving, low), high))
+
+        repeat(step, ASCENT, start.device)
         return best.cpu().numpy(), highest.cpu().numpy()
 
 
