@@ -18,7 +18,7 @@ from .page import NOTHING, markdown, picture
 from .results import Results
 
 TASK, EVALUATIONS = "superconductor", 1600
-BATCHES, WHO, SEEDS = (25, 50, 100, 200, 400), ("diffbbo", "diffbbo-paper"), range(100, 105)
+BATCHES, WHO, SEEDS = (25, 50, 100, 200, 400), ("diffbbo", "diffbbo-paper"), range(100, 103)
 POINTS = (400, 800, 1200, 1600)  # evaluations at which every batch size has finished a round
 METHODS = tuple(f"{method}, N = {batch}" for method in WHO for batch in BATCHES)
 

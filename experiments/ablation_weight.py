@@ -68,10 +68,11 @@ def table(results: Results, standing: Sequence[Standing], task: str) -> str:
 
 def figure(results: Results, standing: Sequence[Standing], places: Places) -> str:
     """Area and best found by weight, each with its interval; UaE as a line with a band."""
+    tasks = [task for task in results.tasks if any(entry.task == task for entry in standing)]
     with styled():
-        drawn = new_figure(3.6 * len(results.tasks), 3.9)
-        panels = drawn.subplots(2, len(results.tasks), squeeze=False, sharex=True)
-        for column, task in zip(panels.T, results.tasks, strict=True):
+        drawn = new_figure(3.6 * len(tasks), 3.9)
+        panels = drawn.subplots(2, len(tasks), squeeze=False, sharex=True)
+        for column, task in zip(panels.T, tasks, strict=True):
             here = {entry.method: entry for entry in standing if entry.task == task}
             for panel, what, name in zip(column, ("area", "best"), ("area", "best value found"), strict=True):
                 _weights(panel, here, what)

@@ -16,7 +16,7 @@ LAYERS = [
     ["types", "progress"],
     ["variables", "schema", "statistics", "figures", "assets", "tables", "workers", "databases"],
     ["spaces"],
-    ["encoding", "variation", "command"],
+    ["encoding", "variation", "command", "graphs", "mlp"],
     ["diffusion", "forward"],
     ["uncertainty"],
     ["acquisition", "optimizer", "portfolio", "task", "robots", "chemistry", "autoencoder", "inducing"],

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from diffbbo import Categorical, Integer, Real, Sequence, Space
 from diffbbo.types import Array
-from diffbbo.variation import crossover, mutate, tournament
+from diffbbo.variation import breed, crossover, mutate, shift, tournament
 
 from .spaces_for_tests import every_space, same_examples, seeds
 
@@ -102,6 +102,33 @@ def test_the_rate_is_the_share_of_changed_columns(rng: np.random.Generator) -> N
     space = Space([Sequence("s", 10, "ACGT")])
     x = space.sample(5_000, rng)
     assert (mutate(space, x, rng, rate=0.28) != x).sum() == pytest.approx(0.352 * 50_000, abs=4.5 * 95.2)
+
+
+def test_a_shift_takes_a_letter_out_and_puts_one_in(rng: np.random.Generator) -> None:
+    """What is left of the word without either letter is the same, in the same order; all else stays as it was."""
+    space = Space((Real("a", 0, 1), Sequence("w", length=6, alphabet="ACGT"), Categorical("c", ("x", "y"))))
+    x = space.sample(300, rng)
+    before = x.copy()
+    child = shift(space, x, rng)
+    np.testing.assert_array_equal(x, before)
+    np.testing.assert_array_equal(space.check(child), child)
+    np.testing.assert_array_equal(child[:, [0, 7]], x[:, [0, 7]])
+    moved = set()
+    for old, new in zip(x[:, 1:7], child[:, 1:7], strict=True):
+        fits = {(i, j) for i in range(6) for j in range(6) if np.array_equal(np.delete(old, i), np.delete(new, j))}
+        assert fits
+        moved |= {j - i for i, j in fits if len(fits) == 1}
+    assert {-5, -1, 1, 5} <= moved, "letters move either way, by any distance"
+
+
+def test_children_of_words_are_partly_shifted(rng: np.random.Generator) -> None:
+    """A quarter of them. A father alone can have no other child with its last five letters in the first five places:
+    mutation would have to change all of them."""
+    space = Space((Sequence("w", length=8, alphabet="ABCDEFGHIJKLMNOPQRST"),))
+    father = np.arange(8.0)[None]
+    child = breed(space, father, np.zeros(1), 20_000, 0.1, rng)
+    whole = (child[:, :7] == father[:, 1:]).all(axis=1).mean()  # the first letter out, any in at the end
+    assert abs(whole - 0.25 / 64) < 4 * (0.25 / 64 / 20_000) ** 0.5
 
 
 def test_crossover_takes_every_column_from_a_parent(rng: np.random.Generator) -> None:

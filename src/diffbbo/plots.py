@@ -14,14 +14,14 @@ from .types import InputError
 
 COLUMNS = ("task", "method", "seed", "batch", "round", "best")
 DASHES, MARKERS = ("-", (0, (4, 1.5)), (0, (1, 1.2))), "osD^vP"
-OPTIMUM = "known optimum"
+BEST_KNOWN = "best known before"
 
 
 def comparison(rows: list[dict[str, Any]], path: Path, maxima: Mapping[str, float | None] | None = None) -> None:
     """Draw best-so-far against evaluations: one panel per task, one line per method, mean and 95 % band over seeds.
 
     `rows` is the tidy table of a comparison (columns task, method, seed, batch, round, best); `maxima` gives a task's
-    known optimum, drawn where it is near the lines. The suffix of `path` decides the format.
+    best value known before, drawn where it is near the lines. The suffix of `path` decides the format.
     """
     if not rows:
         raise InputError("There are no rows to draw.", "Run a comparison first.")
@@ -34,8 +34,8 @@ def comparison(rows: list[dict[str, Any]], path: Path, maxima: Mapping[str, floa
     down = -(-len(tasks) // across)
     # A panel alone with many lines is made wider, so that its legend has more than one column.
     width = 2.4 * across if across > 1 else 3.5 if len(styles) <= 6 else 4.6
-    entries = len(styles) + 1  # the known optimum may get one
-    legend_lines = -(-entries // max(1, int(width / (0.55 + 0.062 * max(map(len, [*styles, OPTIMUM]))))))
+    entries = len(styles) + 1  # the best value known before may get one
+    legend_lines = -(-entries // max(1, int(width / (0.55 + 0.062 * max(map(len, [*styles, BEST_KNOWN]))))))
     with styled():
         figure = new_figure(width, (2.4 if across == 1 else 1.95) * down + 0.19 * legend_lines + 0.1)
         from matplotlib.lines import Line2D
@@ -47,7 +47,7 @@ def comparison(rows: list[dict[str, Any]], path: Path, maxima: Mapping[str, floa
             for method, style in styles.items():
                 _line(panel, [row for row in of_task if str(row["method"]) == method], style)
             if _near(panel, optimum := (maxima or {}).get(task)):
-                lines[OPTIMUM] = panel.axhline(optimum, color="#404040", dashes=(4, 3), linewidth=0.8, zorder=0)
+                lines[BEST_KNOWN] = panel.axhline(optimum, color="#404040", dashes=(4, 3), linewidth=0.8, zorder=0)
             panel.set_title(task)
             panel.set_xlim(left=0)
             panel.locator_params(axis="y", nbins=5)

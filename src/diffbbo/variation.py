@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from .spaces import Space
 from .types import Array
-from .variables import Integer, Real
+from .variables import Integer, Real, Sequence
+
+SHIFTED = 0.25  # of the children, where there are words
 
 
 def tournament(y: Array, n: int, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
@@ -48,18 +50,40 @@ def mutate(space: Space, x: Array, rng: np.random.Generator, rate: float, step: 
     return new
 
 
+def shift(space: Space, x: Array, rng: np.random.Generator) -> Array:
+    """From every word of rows `(n, d)` a letter is taken out and another put in elsewhere; those between move by one.
+
+    What a word means often lies in letters that stand side by side, wherever in the word they do.
+    """
+    new = x.copy()
+    for variable, where in space.slices():
+        if not isinstance(variable, Sequence):
+            continue
+        out, into = rng.integers(variable.width, size=(2, len(x), 1))
+        place = np.arange(variable.width)
+        source = place + ((out <= place) & (place < into)) - ((into < place) & (place <= out))
+        word = np.take_along_axis(x[:, where], source, axis=1)
+        np.put_along_axis(word, into, rng.integers(variable.levels, size=into.shape).astype(float), axis=1)
+        new[:, where] = word
+    return new
+
+
 def breed(space: Space, x: Array, y: Array, n: int, step: float, rng: np.random.Generator) -> Array:
     """`n` children of parents `x` with values `y`: a father with up to half of a mother, mutated in one or two columns.
 
     How much of the mother differs from child to child: some designs bear an exchange, others are spoilt by it.
 
-    Half of the children move numbers by a tenth of the range, half by `step` or less.
+    Half of the children move numbers by a tenth of the range, half by `step` or less. Where there are words, some
+    children are their father with words shifted.
     """
     father, mother = (x[tournament(y, n, 3, rng)] for _ in range(2))
     child = np.where(rng.random(father.shape) < 0.5 * rng.random((n, 1)), mother, father)
     kind = rng.integers(4, size=n)
     for k, (columns, size) in enumerate(((1, 0.1), (2, 0.1), (1, step), (2, step / 2))):
         child[kind == k] = mutate(space, child[kind == k], rng, columns / x.shape[1], size)
+    if any(isinstance(variable, Sequence) for variable in space.variables):
+        shifted = rng.random(n) < SHIFTED
+        child[shifted] = shift(space, father[shifted], rng)
     return child
 
 

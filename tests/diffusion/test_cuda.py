@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from diffbbo import DiffBBO, EnsembleConfig, Real, Space
-from diffbbo.diffusion import training
+from diffbbo import DiffBBO, EnsembleConfig, Real, Space, mlp
+from diffbbo.diffusion import sampling, training
 from diffbbo.diffusion.ensemble import fit
 
 pytestmark = [
@@ -36,7 +37,9 @@ def test_a_captured_training_matches_the_closed_form(data: tuple[np.ndarray, np.
     assert np.abs(samples.std(axis=1) / S - 1).max() < 0.1
 
 
-def test_replaying_a_graph_is_taking_the_step(data: tuple[np.ndarray, np.ndarray], monkeypatch: object) -> None:
+def test_replaying_a_graph_is_taking_the_step(
+    data: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same seed with and without capture: the generator's state travels with the graph, so the weights agree."""
     x, y = data
     config = replace(CONFIG, max_steps=50, check_every=50)
@@ -45,6 +48,32 @@ def test_replaying_a_graph_is_taking_the_step(data: tuple[np.ndarray, np.ndarray
     eager = fit(x, y, config, 0, "cuda").fitted
     for a, b in zip(captured.weights, eager.weights, strict=True):
         assert torch.allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
+def test_bfloat16_products_cost_no_loss(data: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside float32, the same seed: mean validation losses within 1 %; at hidden 1024 they were within 0.2 %."""
+    x, y = data
+    config = replace(CONFIG, max_steps=1500)
+    rounded = fit(x, y, config, 0, "cuda").fitted.validation_loss.mean()
+    monkeypatch.setattr(mlp, "_factors", lambda vector: vector.dtype)
+    exact = fit(x, y, config, 0, "cuda").fitted.validation_loss.mean()
+    assert abs(float(rounded / exact) - 1) < 0.01
+
+
+def test_a_captured_sampler_draws_what_the_sampler_draws(
+    data: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = data
+    config = replace(CONFIG, max_steps=50, check_every=50, sampler="euler-maruyama", sampling_steps=40)
+
+    def plain(step: Callable[[], None], count: int, *_: object) -> None:
+        for _ in range(count):
+            step()
+
+    captured = fit(x, y, config, 0, "cuda").sample(np.array([0.5]), 100)
+    monkeypatch.setattr(sampling, "repeat", plain)
+    eager = fit(x, y, config, 0, "cuda").sample(np.array([0.5]), 100)
+    assert np.allclose(captured, eager, rtol=1e-3, atol=1e-3)
 
 
 def test_a_whole_round_on_cuda() -> None:

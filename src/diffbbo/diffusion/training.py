@@ -97,10 +97,7 @@ def fit(network: Network, z: Tensor, y: Tensor, generator: torch.Generator) -> F
     advance, done = captured(step, z.device)
     steps = max(steps, done + 1)  # capturing has taken some already
 
-    best = [torch.zeros_like(w) for w in trainer.weights]
-    best_loss = torch.full((config.members,), math.inf, device=z.device)
-    best_step = torch.zeros(config.members, dtype=torch.long, device=z.device)
-    stale = torch.zeros_like(best_step)
+    kept = Kept(trainer.weights)
     while done < steps:
         until = min(done + config.check_every, steps)
         for number in range(done, until):
@@ -109,20 +106,31 @@ def fit(network: Network, z: Tensor, y: Tensor, generator: torch.Generator) -> F
             advance()
         done = until
         with torch.no_grad():
-            current = trainer.averaged(done)
-            loss = denoising_loss(network, current, z[judges], y[judges], judging)
-            # A member that has stopped keeps its snapshot whatever its weights do after.
-            running = stale < config.patience
-            better = running & (loss < best_loss)
-            for kept, now in zip(best, current, strict=True):
-                kept.copy_(torch.where(better.view(-1, 1, 1), now, kept))
-            best_loss = torch.where(better, loss, best_loss)
-            best_step = torch.where(better, done, best_step)
-            stale = torch.where(better, 0, stale + 1)
+            now = trainer.averaged(done)
+            kept.look(now, denoising_loss(network, now, z[judges], y[judges], judging), done, config.patience)
         report("training", done / steps)
-        if bool((stale >= config.patience).all()):
+        if bool((kept.stale >= config.patience).all()):
             break
-    return Fitted(best, best_loss, best_step, done)
+    return Fitted(kept.weights, kept.loss, kept.step, done)
+
+
+class Kept:
+    """Every member's best snapshot so far, and for how many looks it has not been bettered: `stale` `(M,)`."""
+
+    def __init__(self, like: Weights) -> None:
+        self.weights = [torch.zeros_like(w) for w in like]
+        self.loss = like[0].new_full((len(like[0]),), math.inf)
+        self.step = torch.zeros_like(self.loss, dtype=torch.long)
+        self.stale = torch.zeros_like(self.step)
+
+    def look(self, weights: Weights, loss: Tensor, step: int, patience: int) -> None:
+        """A member that has stopped keeps its snapshot whatever its weights do after."""
+        better = (self.stale < patience) & (loss < self.loss)
+        for kept, now in zip(self.weights, weights, strict=True):
+            kept.copy_(torch.where(better.view(-1, 1, 1), now, kept))
+        self.loss = torch.where(better, loss, self.loss)
+        self.step = torch.where(better, step, self.step)
+        self.stale = torch.where(better, 0, self.stale + 1)
 
 
 def _split(n: int, config: EnsembleConfig, generator: torch.Generator) -> tuple[Tensor, Tensor]:
