@@ -9,7 +9,7 @@ from .spaces import Space
 from .types import Array
 from .variables import Integer, Real, Sequence
 
-SHIFTED = 0.25  # of the children, where there are words
+SHIFTED = 0.15  # of the children, where there are words
 
 
 def tournament(y: Array, n: int, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
