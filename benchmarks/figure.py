@@ -178,8 +178,11 @@ def figure(results: Results, images: Path) -> str:
         for (kind, result), (left, right) in zip(results.items(), panels, strict=True):
             _faster(left, ratios[kind])
             left.set_title(f"{kind}: how many times faster")
-            _growth(right, result["subjects"].get("rows", {}).get("rows", ()))
-            right.set_title(f"{kind}: ask(100) by told rows")
+            if found := result["subjects"].get("rows", {}).get("rows", ()):
+                _growth(right, found)
+                right.set_title(f"{kind}: ask(100) by told rows")
+            else:
+                right.set_visible(False)
         for suffix in ("png", "svg"):
             save_figure(drawn, images / f"benchmark.{suffix}")
     return picture("benchmark", "How many times faster than what a user would do instead; ask by told rows")

@@ -8,7 +8,9 @@ The floor has two parts, both measured here. *Products*: the matrix products of 
 of the shapes concerned into buffers at hand. A layer from a to b features multiplies and adds M B a b times forward,
 as often for the gradient of its weights, and again for the gradient of its input, which the first layer does not need.
 *Memory*: Adam reads a weight, its gradient and two moments and writes all but the gradient back (7 values); the moving
-average is read and written and reads the weight (3). Ten float32 a parameter, at the rate of copying a large array.
+average, where there is one, is read and written and reads the weight (3); at the rate of copying a large array.
+
+Networks are the default's, but at hidden 1024 the paper's: only its size is that large.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from diffbbo import DiffBBO, EnsembleConfig
+from diffbbo import DiffBBO, EnsembleConfig, Space
 from diffbbo.diffusion.network import Network
 from diffbbo.diffusion.sde import T_MIN
 from diffbbo.diffusion.training import fit
@@ -29,7 +31,8 @@ from diffbbo.encoding import Encoder, ObjectiveScale
 
 from .common import Found, Machine, Row, Target, Times, in_turns, seconds, told
 
-VALUES_PER_PARAMETER = 7 + 3  # that Adam and the moving average move, see above
+ADAM, AVERAGE = 7, 3  # values that they move per parameter, see above
+PAPER_SIZE = 1024
 SQUARE = 2048  # of the large matrix product whose rate is shown beside
 
 
@@ -57,7 +60,7 @@ def measure(machine: Machine, size: Size = FULL) -> Found:
     z = torch.as_tensor(Encoder.fit(task.space, x).encode(x), dtype=torch.float32, device=machine.device)
     c = torch.as_tensor(ObjectiveScale.robust(y).condition(y), dtype=torch.float32, device=machine.device)
     for hidden in size.hidden_gpu if on_gpu else size.hidden:
-        config = replace(DiffBBO(task.space, device=machine.device).config, hidden=hidden)
+        config = network_of(task.space, hidden, machine.device)
         network = Network(z.shape[1], config)
         shapes = products(network.sizes, config.batch)
         bare = partial(bare_products, shapes, config.members, steps, machine.device)
@@ -72,7 +75,8 @@ def measure(machine: Machine, size: Size = FULL) -> Found:
             works["products_tf32"] = partial(_with_tf32, bare)
         times = in_turns(works, size.repeats)
         operations = 2 * multiply_adds(shapes, config.members)
-        moved = 4 * VALUES_PER_PARAMETER * parameters(network.sizes, config.members)
+        values = ADAM + (AVERAGE if config.ema else 0)
+        moved = 4 * values * parameters(network.sizes, config.members)
         memory = Times(tuple(moved / rate for rate in times["copy"].values))
         floor = Times(tuple(a + b for a, b in zip(times["products"].values, memory.values, strict=True)))
         at_square = Times(tuple(operations / rate for rate in times["square"].values))
@@ -95,9 +99,15 @@ def measure(machine: Machine, size: Size = FULL) -> Found:
         if not on_gpu:
             targets.append(Target(f"batched step / its matrix products, hidden {hidden}",
                                   over_products.median, 1.4, unit="x"))  # fmt: skip
-        elif hidden == 1024:
+        elif hidden == PAPER_SIZE:
             targets.append(Target("batched step, hidden 1024", times["batched"].median * 1e6, 260, unit="us"))
     return Found(rows, targets)
+
+
+def network_of(space: Space, hidden: int, device: str) -> EnsembleConfig:
+    if hidden == PAPER_SIZE:
+        return DiffBBO.paper(space, preset="paper", device=device).config
+    return replace(DiffBBO(space, device=device).config, hidden=hidden)
 
 
 # ---- counting ----------------------------------------------------------------------------------------
@@ -148,13 +158,13 @@ class Plain(nn.Module):
 
     def forward(self, x: Tensor, t: Tensor, y: Tensor, keep: Tensor) -> Tensor:
         """eps for `x` `(B, f)` at times `t`, scores `y` and keep flags `(B, 1)`."""
-        angle = torch.pi * t * torch.arange(1, self.shape.config.time_features + 1, device=t.device, dtype=t.dtype)
-        h: Tensor = self.layers[0](torch.cat([x, torch.sin(angle), torch.cos(angle), y * keep, keep], dim=1))
+        config, sde = self.shape.config, self.shape.sde
+        h: Tensor = self.layers[0](self.shape.inputs(x, t, y, keep))
         for layer in self.layers[1:-1]:
-            h = h + layer(nn.functional.silu(h))
+            more = layer(nn.functional.silu(h))
+            h = h + more if config.residual else more
         h = self.layers[-1](nn.functional.silu(h))
-        sde = self.shape.sde
-        return sde.sigma(t) * x + sde.alpha(t) * h
+        return h if config.predict == "eps" else sde.sigma(t) * x + sde.alpha(t) * h
 
 
 def plain_loops(network: Network, z: Tensor, y: Tensor, steps: int) -> float:
@@ -191,9 +201,10 @@ def plain_step(
     adam.zero_grad()
     loss.backward()
     adam.step()
-    with torch.no_grad():
-        for kept, now in zip(average, model.parameters(), strict=True):
-            kept.lerp_(now, 1 - config.ema)
+    if config.ema:
+        with torch.no_grad():
+            for kept, now in zip(average, model.parameters(), strict=True):
+                kept.lerp_(now, 1 - config.ema)
 
 
 # ---- what the machine can do -------------------------------------------------------------------------
