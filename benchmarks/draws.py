@@ -35,8 +35,8 @@ SLOW = 1000
 class Size:
     rows: int = 4000
     draws: int = 1000  # of each member at a time
-    sets: int = 5  # timed of each sampler
-    references: int = 3  # that each is compared with
+    sets: int = 12  # timed of each sampler
+    references: int = 6  # that each is compared with
     slow: int = SLOW  # steps
     train: int = 800  # steps at most
 

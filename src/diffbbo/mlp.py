@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.optim.adamw import adamw
 
 Weights = list[Tensor]
 
@@ -36,16 +37,17 @@ def cut(vector: Tensor, like: Sequence[Tensor]) -> Weights:
 class Learner:
     """Perceptrons in training on batches of one size, and the gradient of their loss.
 
-    All weights lie in one vector, which an optimiser takes as its one parameter, and so do their gradients. What a step
-    writes lies ready: nothing is allocated in it. On CUDA the factors of products are bfloat16, as is usual in
+    All weights lie in one vector, and so do their gradients and Adam's moments. What a step writes lies ready: nothing
+    is allocated in it. On CUDA the factors of products are bfloat16, as is usual in
     training; weights, their gradients and the sums within a product stay float32 (docs/performance.md).
     """
 
     def __init__(self, weights: Weights, batch: int, residual: bool = False) -> None:
         self.residual = residual
         self.vector = torch.cat([w.flatten() for w in weights])
-        self.vector.grad = torch.zeros_like(self.vector)
-        self.weights, self.gradients = cut(self.vector, weights), cut(self.vector.grad, weights)
+        self.gradient, self._first, self._second = (torch.zeros_like(self.vector) for _ in range(3))
+        self._steps = torch.zeros((), device=self.vector.device)
+        self.weights, self.gradients = cut(self.vector, weights), cut(self.gradient, weights)
         self._rounded = self.vector.to(_factors(self.vector))  # the vector itself where nothing is rounded
         self._factors = cut(self._rounded, weights)
         self._sums = [w.new_empty((w.shape[0], batch, w.shape[2])) for w in self._factors[::2]]  # of each layer,
@@ -57,7 +59,7 @@ class Learner:
     @torch.no_grad()
     def differentiate(self, h: Tensor, slope: Tensor, offset: Tensor) -> None:
         """For inputs `(M, B, in)` and a loss whose gradient at the outputs is slope * output + offset, as that of any
-        loss is that is quadratic in them: its gradient by the weights, into `vector.grad`.
+        loss is that is quadratic in them: its gradient by the weights, into `gradient`.
 
         It is what autograd finds, with fewer and larger operations.
         """
@@ -85,6 +87,15 @@ class Learner:
                 torch.ops.aten.silu_backward.grad_input(behind, self._sums[layer - 1], grad_input=before)
                 if self.residual and layer < last:
                     before.add_(g)
+
+    @torch.no_grad()
+    def descend(self, rate: float | Tensor, decay: float = 0.0) -> None:
+        """A step of AdamW along the gradient."""
+        adamw(
+            [self.vector], [self.gradient], [self._first], [self._second], [], [self._steps], fused=True,
+            capturable=self.vector.is_cuda, lr=rate, weight_decay=decay, beta1=0.9, beta2=0.999, eps=1e-8,
+            amsgrad=False, maximize=False,
+        )  # fmt: skip
 
 
 def _factors(vector: Tensor) -> torch.dtype:

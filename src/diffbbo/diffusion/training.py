@@ -36,15 +36,11 @@ class Trainer:
     network: Network
     learner: Learner
     average: Tensor
-    adam: torch.optim.Adam
 
     @classmethod
     def start(cls, network: Network, weights: Weights) -> Trainer:
-        config = network.config
-        learner = Learner(weights, config.batch, config.residual)
-        vector = learner.vector
-        adam = torch.optim.Adam([vector], lr=config.learning_rate, fused=True, capturable=vector.is_cuda)
-        return cls(network, learner, torch.zeros_like(vector), adam)
+        learner = Learner(weights, network.config.batch, network.config.residual)
+        return cls(network, learner, torch.zeros_like(learner.vector))
 
     @property
     def weights(self) -> Weights:
@@ -53,7 +49,7 @@ class Trainer:
     @torch.no_grad()
     def step(self, lesson: Lesson) -> None:
         self.learner.differentiate(lesson.inputs, lesson.slope, lesson.offset)
-        self.adam.step()
+        self.learner.descend(self.network.config.learning_rate)
         if ema := self.network.config.ema:
             self.average.lerp_(self.learner.vector, 1 - ema)
 

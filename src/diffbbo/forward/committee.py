@@ -52,13 +52,12 @@ class Committee:
         rates, rate = RATE * (1 + wave) / 2 + RATE / 300, torch.full((), RATE, device=device)
         turn = torch.zeros(1, dtype=torch.long, device=device)
         learner, slope = Learner(weights, batch), torch.full((), 2 / batch, device=device)
-        adam = torch.optim.AdamW([learner.vector], lr=rate, weight_decay=DECAY, fused=True, capturable=z.is_cuda)
 
         def step() -> None:
             rate.copy_(rates.index_select(0, turn)[0])
             index = rows.gather(1, drawn.index_select(0, turn)[0])
             learner.differentiate(z[index], slope, -slope * y[index][..., None])
-            adam.step()
+            learner.descend(rate, DECAY)
             turn.add_(1)
 
         repeat(step, steps, device)
