@@ -34,8 +34,8 @@ def captured(step: Step, device: torch.device, generator: torch.Generator | None
 
 
 def repeat(step: Step, count: int, device: torch.device, generator: torch.Generator | None = None) -> None:
-    """Take a step `count` times, captured where that is possible; at least as often as warming up takes."""
-    advance, done = captured(step, device, generator)
+    """Take a step `count` times, captured where that is possible and worth it."""
+    advance, done = (step, 0) if count <= WARM_UP else captured(step, device, generator)
     for _ in range(done, count):
         advance()
 

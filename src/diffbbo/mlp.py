@@ -38,8 +38,8 @@ class Learner:
     """Perceptrons in training on batches of one size, and the gradient of their loss.
 
     All weights lie in one vector, and so do their gradients and Adam's moments. What a step writes lies ready: nothing
-    is allocated in it. On CUDA the factors of products are bfloat16, as is usual in
-    training; weights, their gradients and the sums within a product stay float32 (docs/performance.md).
+    is allocated in it. On CUDA the factors of products are bfloat16, as is usual in training; weights, their gradients
+    and the sums within a product stay float32 (docs/performance.md).
     """
 
     def __init__(self, weights: Weights, batch: int, residual: bool = False) -> None:
