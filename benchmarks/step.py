@@ -28,6 +28,7 @@ from diffbbo.diffusion.network import Network
 from diffbbo.diffusion.sde import T_MIN
 from diffbbo.diffusion.training import fit
 from diffbbo.encoding import Encoder, ObjectiveScale
+from diffbbo.graphs import tensor_cores
 
 from .common import Found, Machine, Row, Target, Times, in_turns, seconds, told
 
@@ -72,7 +73,7 @@ def measure(machine: Machine, size: Size = FULL) -> Found:
             "square": partial(square_rate, size.square, machine.device),
         }
         if on_gpu:
-            works["products_tf32"] = partial(_with_tf32, bare)
+            works["products_tf32"] = partial(_with_tf32, bare, machine.device)
         times = in_turns(works, size.repeats)
         operations = 2 * multiply_adds(shapes, config.members)
         values = ADAM + (AVERAGE if config.ema else 0)
@@ -242,10 +243,6 @@ def copy_rate(device: str, values: int = 2**25) -> float:
     return 2 * 4 * values / seconds(lambda: b.copy_(a), device)
 
 
-def _with_tf32(work: Callable[[], float]) -> float:
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
-    try:
+def _with_tf32(work: Callable[[], float], device: str) -> float:
+    with tensor_cores(torch.device(device)):
         return work()
-    finally:
-        torch.set_float32_matmul_precision(before)

@@ -46,7 +46,6 @@ class Trainer:
     def weights(self) -> Weights:
         return self.learner.weights
 
-    @torch.no_grad()
     def step(self, lesson: Lesson) -> None:
         self.learner.differentiate(lesson.inputs, lesson.slope, lesson.offset)
         self.learner.descend(self.network.config.learning_rate)
