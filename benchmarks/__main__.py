@@ -3,7 +3,7 @@
     python -m benchmarks run [--only WORD ...] [--out FILE]    measures, into results/benchmark_<kind of machine>.json
     python -m benchmarks draw        all such files as docs/images/results/benchmark.* and tables in docs/performance.md
 
-Subjects: step, draws, ask, round (GPU), rows, imports, storing; `--only` takes some, and the file keeps the others.
+Subjects: step, draws, ask, round, rows, imports, storing; `--only` takes some, and the file keeps the others.
 Run it on a machine with nothing else to do. BoTorch's step takes most of the time.
 """
 

@@ -60,8 +60,6 @@ def measure(machine: Machine, size: Size = FULL) -> Found:
         if count == max(size.rows):
             targets.append(Target(f"BoTorch's batch step / ask({size.batch}), {count} rows", speedup.median, 10.0,
                                   at_least=True, unit="x"))  # fmt: skip
-            if machine.device == "cuda":
-                targets.append(Target(f"the default's round, {count} rows", times["diffbbo"].median, 1.5, unit="s"))
     return Found(rows, targets)
 
 

@@ -16,7 +16,7 @@ RATIOS: dict[str, tuple[str, Callable[[Row], str]]] = {  # drawn, by subject: wh
     "step": ("speedup", lambda row: f"five loops / batched step, hidden {row['hidden']}"),
     "draws": ("speedup", lambda row: f"{row['slow_steps']} steps / fast sampler, {row['problem'].split(',')[0]}"),
     "ask": ("botorch_speedup", lambda row: f"BoTorch / ask({row['batch']}), {row['rows']} rows"),
-    "round": ("paper_speedup", lambda row: f"the paper's A100 / a round, {row['task']}"),
+    "round": ("paper_speedup", lambda row: f"the paper's A100 / a round of its size, {row['task']}"),
 }  # fmt: skip
 
 
@@ -113,9 +113,9 @@ def storing(row: Row) -> dict[str, str]:
 
 
 def round_(row: Row) -> dict[str, str]:
-    return {"task": row["task"], "rows": f"{row['rows']:,}", "steps": f"{row['steps']:,}",
+    return {"method": row["method"], "task": row["task"], "rows": f"{row['rows']:,}", "steps": f"{row['steps']:,}",
             "a round": spread(row["round_s"]), "of it training": spread(row["train_s"]),
-            "the paper, A100": duration(row["paper_s"])}  # fmt: skip
+            "the paper, A100": duration(row["paper_s"]) if row["paper_s"] else "-"}  # fmt: skip
 
 
 TABLES: dict[str, Callable[[Row], dict[str, str]]] = {
@@ -171,7 +171,7 @@ def figure(results: Results, images: Path) -> str:
     ratios = {kind: _ratios(result) for kind, result in results.items()}
     if not any(ratios.values()):
         return NOTHING
-    heights = [0.2 * max(7, len(found)) + 0.75 for found in ratios.values()]
+    heights = [0.2 * max(7, len(found)) + 0.8 for found in ratios.values()]
     with styled():
         drawn = new_figure(7.2, sum(heights))
         panels = drawn.subplots(len(results), 2, squeeze=False, height_ratios=heights, width_ratios=[3, 2])
@@ -183,6 +183,8 @@ def figure(results: Results, images: Path) -> str:
                 right.set_title(f"{kind}: ask(100) by told rows")
             else:
                 right.set_visible(False)
+        said = {label: line for panel in panels.flat for line, label in zip(*panel.get_legend_handles_labels())}  # noqa: B905
+        drawn.legend(said.values(), said, loc="outside lower center", ncols=4)
         for suffix in ("png", "svg"):
             save_figure(drawn, images / f"benchmark.{suffix}")
     return picture("benchmark", "How many times faster than what a user would do instead; ask by told rows")
@@ -196,6 +198,8 @@ def _ratios(result: Row) -> list[tuple[str, Row, float | None]]:
         for row in said["rows"]:
             ratio = row.get(column)
             if column == "paper_speedup":
+                if not row["paper_s"]:
+                    continue
                 ratio = {key: row["paper_s"] / row["round_s"][key] for key in ("median", "low", "high")}
             limit = [t["limit"] for t in said["targets"] if t["unit"] == "x" and t["value"] == ratio["median"]]
             found.append((label(row), ratio, limit[0] if limit else None))
@@ -212,7 +216,7 @@ def _faster(panel: Any, ratios: Sequence[tuple[str, Row, float | None]]) -> None
             panel.plot(limit, y, "|", color="black", markersize=9, label="target")
     panel.axvline(1, color=GREY, linewidth=0.7)
     panel.set(xscale="log", ylim=(-0.6, len(ratios) - 0.4))
-    panel.margins(x=0.15)
+    panel.margins(x=0.18)
     low, high = panel.get_xlim()
     ticks = [
         tick for power in range(-2, 5) for tick in (10**power, 2 * 10**power, 5 * 10**power) if low <= tick <= high
@@ -220,9 +224,6 @@ def _faster(panel: Any, ratios: Sequence[tuple[str, Row, float | None]]) -> None
     panel.set_xticks(ticks, [f"{tick:g}x" for tick in ticks])
     panel.minorticks_off()
     panel.set_yticks(range(len(ratios)), [label for label, _, _ in reversed(ratios)])
-    handles, labels = panel.get_legend_handles_labels()
-    if handles:
-        panel.legend(handles[:1], labels[:1], loc="upper right")  # the long bars are below
 
 
 def _growth(panel: Any, found: Sequence[Row]) -> None:
@@ -230,9 +231,8 @@ def _growth(panel: Any, found: Sequence[Row]) -> None:
     x = [row["rows"] for row in found]
     three = [sum(row[f"{part}_s"]["median"] for part in ("encoding", "duplicates", "validation")) for row in found]
     panel.plot(x, [row["ask_s"]["median"] for row in found], "o-", color=OURS, markersize=4, label="ask, s")
-    panel.plot(x, three, "s--", color=BLUE, markersize=3, label="encoding, repeats,\nvalidation, s")
+    panel.plot(x, three, "s--", color=BLUE, markersize=3, label="encoding, repeats, validation, s")
     panel.plot(x, [row["peak_gib"] for row in found], "^:", color=COLOURS[1], markersize=4, label="peak memory, GiB")
     panel.set(xlabel="told rows")
     if found:  # an empty axis has no logarithm
         panel.set(xscale="log", yscale="log")
-        panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.4))

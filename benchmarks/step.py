@@ -39,7 +39,7 @@ SQUARE = 2048  # of the large matrix product whose rate is shown beside
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured: `steps` a repeat, and hidden sizes for a CPU and a GPU."""
+    """How much is measured: steps a repeat (`steps_gpu` of what is captured), and hidden sizes for a CPU and a GPU."""
 
     hidden: tuple[int, ...] = (128, 256)
     hidden_gpu: tuple[int, ...] = (128, 256, 1024)
@@ -67,7 +67,7 @@ def measure(machine: Machine, size: Size = FULL) -> Found:
         bare = partial(bare_products, shapes, config.members, steps, machine.device)
         works = {
             "batched": partial(batched, network, z, c, steps),
-            "loops": partial(plain_loops, network, z, c, steps),
+            "loops": partial(plain_loops, network, z, c, size.steps),
             "products": bare,
             "copy": partial(copy_rate, machine.device),
             "square": partial(square_rate, size.square, machine.device),

@@ -28,7 +28,7 @@ SIZES = {
     "draws": partial(draws.measure, size=draws.Size(rows=50, draws=20, sets=2, slow=30, train=3)),
     "round": partial(
         round_.measure,
-        size=round_.Size(tasks=(("tfbind8", 40),), repeats=1, batch=4, config=TINY, anywhere=True),
+        size=round_.Size(tasks=("tfbind8",), paper=(("tfbind8", 40),), repeats=1, batch=4, config=TINY, anywhere=True),
     ),
     "rows": partial(rows.measure, size=rows.Size(rows=(60,), repeats_largest=1, batch=5, task="levy-2", train=3)),
     "imports": partial(imports.measure, size=imports.Size(repeats=1, commands=("python alone", "import diffbbo"))),
@@ -199,7 +199,7 @@ def test_every_subject_leaves_its_rows(ran: Path) -> None:
     found = result["subjects"]
     assert list(found) == list(SIZES) and not any(one["missing"] for one in found.values())
     assert {name: len(one["rows"]) for name, one in found.items()} == {
-        "step": 1, "draws": 2, "round": 1, "rows": 1, "imports": 2, "storing": 6, "ask": 1,
+        "step": 1, "draws": 2, "round": 2, "rows": 1, "imports": 2, "storing": 6, "ask": 1,
     }  # fmt: skip
     (measured,) = found["step"]["rows"]
     # levy-20: 20 features, 16 of time and 2 of the score; three hidden layers of 8, M = 5.
@@ -207,7 +207,8 @@ def test_every_subject_leaves_its_rows(ran: Path) -> None:
     widths = 38 * 8 + 8 * 8 + 8 * 8 + 8 * 20
     assert measured["operations"] == 2 * 5 * batch * (3 * widths - 38 * 8)
     assert measured["bytes"] == 4 * 10 * 5 * (widths + 3 * 8 + 20)
-    assert measured["batched_s"]["repeats"] == 2 and found["round"]["rows"][0]["steps"] == TINY.max_steps
+    assert measured["batched_s"]["repeats"] == 2
+    assert [row["steps"] for row in found["round"]["rows"]] == 2 * [TINY.max_steps]
     assert all(math.isfinite(t["value"]) for one in found.values() for t in one["targets"])
     assert "machine" in result and "host" not in result["machine"]
 
@@ -252,5 +253,5 @@ def test_without_results_the_page_says_so(tmp_path: Path, capsys: pytest.Capture
     assert capsys.readouterr().out.count("*Not run yet.*") == 3 + len(SIZES)
 
 
-def test_a_gpu_subject_says_what_it_needs() -> None:
-    assert round_.measure(MACHINE).missing == "needs a GPU"
+def test_the_papers_size_waits_for_a_gpu() -> None:
+    assert round_.measure(MACHINE, round_.Size(tasks=())) == Found()

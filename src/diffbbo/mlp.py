@@ -56,6 +56,11 @@ class Learner:
         self._behind = [torch.empty_like(total) for total in self._sums]  # and behind SiLU
         self._ones = self._rounded.new_ones((weights[0].shape[0], 1, batch))
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the factors: inputs that have it already need not be rounded again."""
+        return self._rounded.dtype
+
     @torch.no_grad()
     def differentiate(self, h: Tensor, slope: Tensor, offset: Tensor) -> None:
         """For inputs `(M, B, in)` and a loss whose gradient at the outputs is slope * output + offset, as that of any
@@ -65,7 +70,7 @@ class Learner:
         """
         if self._rounded is not self.vector:
             self._rounded.copy_(self.vector)
-        h = h.to(self._rounded.dtype)
+        h = h.to(self.dtype)
         last = len(self._sums) - 1
         for layer, total in enumerate(self._sums):
             w, b = self._factors[2 * layer : 2 * layer + 2]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from ..graphs import captured
+from ..graphs import WARM_UP, captured
 from ..mlp import Learner, Weights, cut
 from ..progress import report
 from .config import EnsembleConfig
@@ -16,7 +16,7 @@ from .loss import Lesson, Noise, denoising_loss
 from .network import Network
 
 VALIDATION_DRAWS = 4096  # (row, noise) pairs per look at the validation set: enough to rank snapshots
-AHEAD, LARGEST = 50, 2**24  # steps whose lessons are drawn at once, and the most values that these may take
+AHEAD, LARGEST = 50, 2**24  # steps whose lessons are drawn at once; fewer, if these would have more values than that
 
 
 @dataclass(frozen=True)
@@ -75,19 +75,21 @@ def fit(network: Network, z: Tensor, y: Tensor, generator: torch.Generator) -> F
 
     trainer = Trainer.start(network, network.init(generator))
     size = config.members * config.batch * (network.sizes[0] + network.sizes[-1] + 1)
-    ahead = max(1, min(AHEAD, LARGEST // size))
+    ahead = max(WARM_UP, min(AHEAD, LARGEST // size))
 
     def prepare() -> Lesson:
         shape = (ahead, config.members, config.batch)
         chosen = torch.randint(n_train, shape, generator=generator, device=z.device)
         rows = train.expand(ahead, -1, -1).gather(2, chosen)
-        return Lesson.of(network, z[rows], y[rows], Noise.draw((*shape, z.shape[1]), config.p_uncond, generator))
+        noise = Noise.draw((*shape, z.shape[1]), config.p_uncond, generator)
+        lesson = Lesson.of(network, z[rows], y[rows], noise)
+        return replace(lesson, inputs=lesson.inputs.to(trainer.learner.dtype))  # rounded here, not in every step
 
     lessons, turn = prepare(), torch.zeros(1, dtype=torch.long, device=z.device)
 
     def step() -> None:
         trainer.step(lessons.at(turn))
-        turn.add_(1).remainder_(ahead)
+        turn.add_(1)
 
     advance, done = captured(step, z.device)
     steps = max(steps, done + 1)  # capturing has taken some already
@@ -98,6 +100,7 @@ def fit(network: Network, z: Tensor, y: Tensor, generator: torch.Generator) -> F
         for number in range(done, until):
             if number % ahead == 0 and number:
                 lessons.overwrite(prepare())
+                turn.zero_()
             advance()
         done = until
         with torch.no_grad():
