@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import diffbbo as db
-from diffbbo import default, encoding, optimizer, spaces, statistics, types, variation
+from diffbbo import encoding, optimizer, proposers, spaces, statistics, types, variation
 
 from .common import TASK, Found, Machine, Row, Target, Times, child, peak_gib, told
 
@@ -30,7 +30,7 @@ PARTS: dict[str, list[tuple[Any, str]]] = {
         (variation, "scaled"), (variation, "unscaled"), (statistics, "normal_scores"),
     ],
     "duplicates": [
-        (types, "row_keys"), (types.Dataset, "distinct"), (default, "_repeats"), (default.Round, "_next"),
+        (types, "row_keys"), (types.Dataset, "distinct"), (proposers, "_repeats"), (proposers.Round, "_next"),
     ],
     "validation": [(optimizer.Optimizer, "tell"), (spaces.Space, "rows"), (spaces.Space, "dicts")],
 }  # fmt: skip

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 
 from diffbbo.compare import Cell
-from diffbbo.default import PARTS, USUAL
+from diffbbo.default import PARTS
 from diffbbo.figures import BLUE, GREY, OURS, new_figure, styled
+from diffbbo.proposers import USUAL
 from diffbbo.standings import Difference, differences
 from diffbbo.terminal import interval
 

@@ -17,7 +17,7 @@ from benchmarks import round as round_
 from benchmarks.__main__ import SUBJECTS, main
 from benchmarks.common import Found, Machine, Target, Times, in_turns, kind_of, told
 from benchmarks.figure import duration, spread
-from diffbbo import DiffBBO, EnsembleConfig, default, encoding, variation
+from diffbbo import DiffBBO, EnsembleConfig, encoding, proposers, variation
 from diffbbo.diffusion.network import Network
 from diffbbo.diffusion.sde import VPSDE
 
@@ -181,11 +181,11 @@ def test_timed_functions_answer_the_same() -> None:
     original = variation.scaled
     watch.install()
     try:
-        assert default.scaled is not original  # also where it was imported by name
+        assert proposers.scaled is not original  # also where it was imported by name
         timed = encoding.Encoder.fit(task.space, x).encode(x), variation.scaled(task.space, x)
     finally:
         watch.uninstall()
-    assert default.scaled is original is variation.scaled
+    assert proposers.scaled is original is variation.scaled
     for a, b in zip(plain, timed, strict=True):
         np.testing.assert_array_equal(a, b)
     assert watch.parts["encoding"] > 0.0

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from diffbbo import DiffBBO, EnsembleConfig, InputError, Integer, Real, Sequence, Space, make_task
-from diffbbo.default import PARTS, USUAL, Round
+from diffbbo.default import PARTS
+from diffbbo.proposers import USUAL, Round
 from diffbbo.types import row_keys
 from diffbbo.variation import apart, changes, scaled, unscaled
 
@@ -136,7 +137,8 @@ def test_half_of_the_parents_are_not_there_by_luck(tiny: EnsembleConfig) -> None
     for arms in (("vary",), ("judged", "vary")):
         optimizer = DiffBBO(SQUARE, seed=0, config=tiny, device="cpu", without=only(*arms))
         optimizer.tell(x, y)
-        height[arms] = Round(optimizer, optimizer.data.distinct(), 10, rng).parents[:, 0]
+        data = optimizer.data.distinct()
+        height[arms] = Round(optimizer, optimizer.arms, optimizer.without, data, 10, rng).parents[:, 0]
     assert np.median(height["judged", "vary"][10:]) > 0.9 > np.median(height["vary",])
 
 

@@ -22,6 +22,7 @@ LAYERS = [
     ["acquisition", "optimizer", "portfolio", "task", "robots", "chemistry", "autoencoder", "inducing"],
     ["gp"],
     ["algorithm", "baselines", "tasks", "own_tasks"],
+    ["proposers"],
     ["default"],
     ["registry", "storage", "backends"],
     ["study"],
