@@ -76,6 +76,20 @@ class MoleculeSpace(Task):
         ]
         draw_molecules(figure, [names[self.arrays["molecule"][row]] for row in chosen], captions)
 
+    def described(self, exact: str, remade: str) -> Card:
+        return Card(
+            name=self.name,
+            summary=self.summary,
+            source=SOURCE,
+            licence=LICENCE,
+            size=None,
+            dimension=decoder.LATENT,
+            start=len(self.table) // 2 - len(self.table) // 4,
+            maximum=self.maximum,
+            exact=exact,
+            remade=remade,
+        )
+
 
 class Molecule(MoleculeSpace):
     """The oracle is a feed-forward network fitted to the docking scores; it cannot exceed 1, the best docked score."""
@@ -107,15 +121,7 @@ class Molecule(MoleculeSpace):
 
     def card(self) -> Card:
         spearman, _, fitted = self.arrays["held_out"]
-        return Card(
-            name=self.name,
-            summary=self.summary,
-            source=SOURCE,
-            licence=LICENCE,
-            size=None,
-            dimension=decoder.LATENT,
-            start=len(self.table) // 2 - len(self.table) // 4,
-            maximum=self.maximum,
+        return self.described(
             exact="nothing: the published embedding, decoder and surrogate were never released",
             remade=f"all of it, on {len(self.table):,} docked draws. Rank correlation of the surrogate with docking: "
             f"{fitted:.2f} on these, {spearman:.2f} on held-out ones. A score of 1 is the best docked energy, "
@@ -142,15 +148,7 @@ class MoleculeDock(MoleculeSpace):
         return scores(energy, self.best_energy)
 
     def card(self) -> Card:
-        return Card(
-            name=self.name,
-            summary=self.summary,
-            source=SOURCE,
-            licence=LICENCE,
-            size=None,
-            dimension=decoder.LATENT,
-            start=len(self.table) // 2 - len(self.table) // 4,
-            maximum=self.maximum,
+        return self.described(
             exact="the docking: AutoDock 4.2 against 1ERR, "
             f"{self.protocol.runs} runs of {self.protocol.evaluations:,} evaluations",
             remade=f"latent space and decoder. A score of 1 is {self.best_energy:.2f} kcal/mol, the best of the table: "
