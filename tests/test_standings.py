@@ -30,6 +30,10 @@ def test_standings_by_hand() -> None:
     assert (first.distinct, first.batch_mean, first.seconds) == (0.5, 1.0, 2.0)
 
 
+def test_one_slow_round_does_not_count() -> None:
+    assert standings([*A, A[0] | {"round": 3, "acquire_s": 1000.0}])[0].seconds == 2.0
+
+
 def test_where_less_is_better_the_smaller_area_is_first() -> None:
     first, _ = standings(rows("a", {0: [3.0]}, "branin") + rows("b", {0: [1.0]}, "branin"))
     assert first.method == "b"
