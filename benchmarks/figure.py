@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from diffbbo.figures import BLUE, COLOURS, GREY, OURS, new_figure, save_figure, styled
+from diffbbo.figures import BLUE, COLOURS, GREY, OURS, legend_below, new_figure, save_figure, styled
 from experiments.page import NOTHING, markdown, picture
 
 from .common import Row
@@ -183,8 +183,7 @@ def figure(results: Results, images: Path) -> str:
                 right.set_title(f"{kind}: ask(100) by told rows")
             else:
                 right.set_visible(False)
-        said = {label: line for panel in panels.flat for line, label in zip(*panel.get_legend_handles_labels())}  # noqa: B905
-        drawn.legend(said.values(), said, loc="outside lower center", ncols=4)
+        legend_below(drawn, columns=4)
         for suffix in ("png", "svg"):
             save_figure(drawn, images / f"benchmark.{suffix}")
     return picture("benchmark", "How many times faster than what a user would do instead; ask by told rows")

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from diffbbo.compare import Cell
-from diffbbo.figures import BLUE, COLOURS, GREY, new_figure, styled
+from diffbbo.figures import BLUE, COLOURS, GREY, legend_below, new_figure, styled
 from diffbbo.standings import Interval
 from diffbbo.terminal import interval
 
@@ -110,8 +110,7 @@ def figure(results: Results, places: Places) -> str:
             panel.set(title=task, xscale="log", xlabel="seconds a round, training and acquisition")
             panel.axvline(60, color=GREY, linewidth=0.7, linestyle=(0, (4, 2)), zorder=0, label="one minute")
             panel.set_yticks(range(len(methods)), methods)
-        found = {label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels())}  # noqa: B905
-        drawn.legend(found.values(), found, loc="outside lower center", ncols=3)
+        legend_below(drawn, columns=3)
         save(drawn, places, "timing")
     return picture("timing", "Seconds of a round by method, beside the paper's")
 

@@ -37,6 +37,13 @@ def new_figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def legend_below(figure: Any, columns: int) -> None:
+    """One legend for all panels: everything they name, once."""
+    named = [zip(*panel.get_legend_handles_labels(), strict=True) for panel in figure.axes]
+    found = {label: handle for pairs in named for handle, label in pairs}
+    figure.legend(found.values(), found, loc="outside lower center", ncols=columns)
+
+
 def save_figure(figure: Any, path: Path) -> None:
     """Write a figure; the suffix of `path` decides the format."""
     path = Path(path)
