@@ -10,6 +10,8 @@ problems too, since no method would meet a single word without a banned pair by 
 
 from __future__ import annotations
 
+from math import isnan
+
 from diffbbo.compare import Cell
 from diffbbo.standings import Standing, differences
 from diffbbo.terminal import interval, number
@@ -58,10 +60,10 @@ def draw(results: Results, places: Places) -> dict[str, str]:
 
 
 def _line(results: Results, standing: list[Standing], task: str, batch: int, evaluations: int) -> list[str]:
-    """Mean areas, and ours against the rival with the best one."""
+    """Mean areas ("nothing" where no design that can be made was found), and ours against the rival with the best one."""
     head = [task, str(batch), str(evaluations // batch * batch)]
     areas = {e.method: e.area.mean for e in standing if e.seeds}
-    shown = [number(areas[method]) if method in areas else "-" for method in (OURS, *RIVALS)]
+    shown = ["-" if m not in areas else "nothing" if isnan(areas[m]) else number(areas[m]) for m in (OURS, *RIVALS)]
     rivals = [e for e in standing if e.seeds and e.method != OURS]
     if OURS not in areas or not rivals:
         return [*head, *shown, "-", "-", ""]

@@ -49,9 +49,21 @@ def test_differences_are_paired_and_point_the_right_way() -> None:
     assert less.final.mean == 2.0
 
 
-def test_a_round_before_the_first_success_does_not_count() -> None:
-    (entry,) = standings(rows("a", {0: [None, 2.0, 4.0]}))
-    assert entry.area.mean == 3.0 and entry.best.mean == 4.0
+def test_a_late_first_success_is_no_advantage() -> None:
+    """A round without a success counts as the worst any study was at, here 1: areas 7/3 and 8/3."""
+    late, early = rows("late", {0: [None, 2.0, 4.0]}), rows("early", {0: [1.0, 3.0, 4.0]})
+    first, second = standings(late + early)
+    assert (first.method, second.method, second.best.mean) == ("early", "late", 4.0)
+    assert (first.area.mean, second.area.mean) == pytest.approx((8 / 3, 7 / 3))
+    (d,) = differences(late + early, "early")
+    assert d.area.mean == pytest.approx(1 / 3)
+
+
+def test_a_study_that_found_nothing_counts_among_those_that_did() -> None:
+    """On branin less is better, so the worst is 9."""
+    some = rows("a", {0: [None], 1: [1.0]}, "branin")
+    first, _ = standings(some + rows("b", {0: [9.0]}, "branin"))
+    assert (first.method, first.area.mean, first.best.mean) == ("a", 5.0, 5.0)
 
 
 def test_mean_ranks_need_every_task() -> None:

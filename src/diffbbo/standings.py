@@ -52,6 +52,7 @@ def standings(rows: Rows, errors: Mapping[tuple[str, str], str] | None = None) -
     """Best method first within each task; last those without a result, with their error by (task, method)."""
     failed = dict(errors or {})
     pairs = list(dict.fromkeys([*((row["task"], row["method"]) for row in rows), *failed]))
+    rows = filled(rows)
     table: list[Standing] = []
     for task in dict.fromkeys(task for task, _ in pairs):
         entries = [
@@ -64,6 +65,19 @@ def standings(rows: Rows, errors: Mapping[tuple[str, str], str] | None = None) -
         table.extend(replace(e, rank=rank) for rank, e in enumerate(ok, 1))
         table.extend(e for e in entries if not e.seeds)
     return table
+
+
+def filled(rows: Rows) -> Rows:
+    """Rows in which a study that has found nothing yet has the worst value that any study on its task was ever at: not
+    to count those rounds would reward a late first success. A method that never found anything keeps its holes."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        if row["best"] is not None:
+            found.setdefault(row["task"], []).append(row["best"])
+    worst = {task: min(values, key=lambda value: sign(task) * value) for task, values in found.items()}
+    able = {(row["task"], row["method"]) for row in rows if row["best"] is not None}
+    hole = [row["best"] is None and (row["task"], row["method"]) in able for row in rows]
+    return [{**row, "best": worst[row["task"]]} if empty else row for row, empty in zip(rows, hole, strict=True)]
 
 
 def sign(task: str) -> int:
@@ -99,8 +113,7 @@ def final_of(curves: Mapping[int, Array]) -> dict[int, float]:
 
 
 def area_of(curves: Mapping[int, Array]) -> dict[int, float]:
-    """The mean of each curve; a round before the first success does not count."""
-    return {s: float(np.nanmean(c)) if np.isfinite(c).any() else float("nan") for s, c in curves.items()}
+    return {seed: float(np.mean(curve)) for seed, curve in curves.items()}
 
 
 def _mean(values: Any) -> float:
@@ -123,6 +136,7 @@ class Difference:
 def differences(rows: Rows, method: str) -> list[Difference]:
     """Paired over the seeds that both have, against every rival on every task."""
     found = []
+    rows = filled(rows)
     for task in dict.fromkeys(row["task"] for row in rows):
         here = [row for row in rows if row["task"] == task]
         mine = curves_of([row for row in here if row["method"] == method])
