@@ -60,7 +60,7 @@ def draw(results: Results, places: Places) -> dict[str, str]:
 
 
 def _line(results: Results, standing: list[Standing], task: str, batch: int, evaluations: int) -> list[str]:
-    """Mean areas ("nothing" where no design that can be made was found), and ours against the rival with the best one."""
+    """Mean areas ("nothing" where none could be made), and ours against the rival with the best one."""
     head = [task, str(batch), str(evaluations // batch * batch)]
     areas = {e.method: e.area.mean for e in standing if e.seeds}
     shown = ["-" if m not in areas else "nothing" if isnan(areas[m]) else number(areas[m]) for m in (OURS, *RIVALS)]
