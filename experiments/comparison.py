@@ -35,6 +35,7 @@ METHODS = {
 OURS = ("diffbbo", "diffbbo-paper")
 GPS = ("gp-ei", "gp-ucb", "gp-jes", "turbo")
 SETTINGS = dict.fromkeys(OURS, json.dumps({"preset": "fast"})) | dict.fromkeys(GPS, json.dumps({"rows": 500}))
+VERDICTS = ("better", "undecided", "worse")
 ENOUGH = 3  # seeds that both must have before a difference is judged
 
 
@@ -50,11 +51,12 @@ def cells(tasks: Sequence[str] = TASKS, rounds: int = ROUNDS, batch: int = BATCH
 
 
 def draw(results: Results, places: Places) -> dict[str, str]:
-    """One panel and one table per task, a table of ranks, and our methods against the best rival of each task."""
+    """One panel and one table per task, a table of ranks, and our methods against the best rival and against all."""
     standing = standing_of(results)
     parts = {task: task_table(results, standing, task) for task in results.tasks}
     parts["ranks"] = rank_table(results, [entry for entry in standing if entry.task in JUDGED])
     parts["differences"] = difference_table(results, standing)
+    parts["everyone"] = everyone_table(results)
     parts["figure"] = curves(results, places, "comparison", "Best value found against evaluations, by task and method")
     return parts
 
@@ -136,6 +138,22 @@ def difference_table(results: Results, standing: Sequence[Standing]) -> str:
     header = ["task", "method", "rank", "best rival by area", "difference", "", "best rival by best found",
               "difference", ""]  # fmt: skip
     return markdown(header, lines)
+
+
+def everyone_table(results: Results) -> str:
+    """How often each of ours is surely better or worse than a rival, over all rivals and tasks."""
+    lines = []
+    for ours in OURS:
+        paired = [d for d in differences(results.rows, ours) if d.rival not in OURS and d.seeds >= ENOUGH]
+        for name, measure in (("area", "area"), ("best found", "final")):
+            words = [verdict(getattr(d, measure), d.seeds) for d in paired]
+            above: dict[str, list[str]] = {}
+            for d, word in zip(paired, words, strict=True):
+                if word == "worse":
+                    above.setdefault(d.task, []).append(d.rival)
+            whom = "; ".join(f"on {task} {', '.join(rivals)}" for task, rivals in above.items()) or "nobody"
+            lines.append([ours, name, *(str(words.count(word)) for word in VERDICTS), whom])
+    return markdown(["method", "by", *VERDICTS, "worse than"], lines) if results.rows else NOTHING
 
 
 def verdict(difference: Interval, seeds: int) -> str:

@@ -170,6 +170,19 @@ def test_a_half_finished_cell_does_not_count(copy: Path) -> None:
     assert comparison.draw(results, places(copy))["tfbind8"] == "*No result: 2 of 3 rounds so far.*"
 
 
+def test_who_is_surely_better_over_all_rivals() -> None:
+    """By area ours is 1 above `random` with every seed, 1 below `cmaes`, and now above, now below `turbo`."""
+    levels = {"diffbbo": [5.0, 5.0, 5.0], "random": [4.0] * 3, "cmaes": [6.0] * 3, "turbo": [4.0, 6.0, 5.0]}
+    rows = [
+        dict.fromkeys(COLUMNS)
+        | {"task": "tfbind8", "method": method, "seed": seed, "batch": 10, "round": 1, "best": best, "distinct": 10}
+        for method, found in levels.items()
+        for seed, best in enumerate(found)
+    ]
+    table = comparison.everyone_table(Results(("tfbind8",), tuple(levels), rows, [], {}))
+    assert "| diffbbo | area | 1 | 1 | 1 | on tfbind8 cmaes |" in table.splitlines()
+
+
 EVERY = [comparison.COMPARISON, ablation_weight.ABLATION, ablation_batch.ABLATION, timing.TIMING, theory.THEORY,
          synthetic.SYNTHETIC, ablation_parts.ABLATION]  # fmt: skip
 
