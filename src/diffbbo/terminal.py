@@ -122,16 +122,18 @@ def interval(value: Interval, seeds: int) -> str:
 
 
 def show_standings(table: list[Standing]) -> None:
-    shown = Table("task", "rank", "method", "best (95 % interval)", "area (95 % interval)", "distinct", "seeds",
-                  title="Comparison")  # fmt: skip
-    for e in table:
-        if e.seeds == 0:
-            shown.add_row(e.task, "-", e.method, f"failed: {e.error}", "", "", "0")
-            continue
-        seeds = f"{e.seeds}" + (f", failed: {e.error}" if e.error else "")
-        best, area = interval(e.best, e.seeds), interval(e.area, e.seeds)
-        shown.add_row(e.task, str(e.rank), e.method, best, area, f"{e.distinct:.0%}", seeds)
-    out.print(shown)
+    """A table per task: its name would not fit into a column."""
+    for task in dict.fromkeys(entry.task for entry in table):
+        title = f"{task}: means and 95 % intervals"
+        shown = Table("rank", "method", "best", "area", "distinct", "seeds", title=title)
+        for e in (entry for entry in table if entry.task == task):
+            if e.seeds == 0:
+                shown.add_row("-", e.method, f"failed: {e.error}", "", "", "0")
+                continue
+            seeds = f"{e.seeds}" + (f", failed: {e.error}" if e.error else "")
+            best, area = interval(e.best, e.seeds), interval(e.area, e.seeds)
+            shown.add_row(str(e.rank), e.method, best, area, f"{e.distinct:.0%}", seeds)
+        out.print(shown)
 
 
 def without_nan(value: Any) -> Any:
