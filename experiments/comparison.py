@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from math import inf, isnan
 
 from diffbbo import make_task
 from diffbbo.compare import Cell
@@ -116,28 +117,34 @@ def rank_table(results: Results, standing: Sequence[Standing]) -> str:
 
 
 def difference_table(results: Results, standing: Sequence[Standing]) -> str:
-    """Each of ours against the rival with the best mean on that task, once by area and once by the best found."""
+    """Each of ours against the best rival of each task."""
     lines = []
     for task in results.tasks:
-        rivals = [e for e in standing if e.task == task and e.seeds and e.method not in OURS]
         for ours in OURS:
-            paired = {d.rival: d for d in differences(results.of_task(task), ours)}
             rank = next((e.rank for e in standing if (e.task, e.method) == (task, ours)), 0)
-            if not rank or not rivals:
-                lines.append([task, ours, "-", *["-"] * 6])
-                continue
-            by_area = min(rivals, key=lambda e: e.rank).method
-            by_best = max(rivals, key=lambda e: sign(e.task) * e.best.mean).method
-            area, final, seeds = paired[by_area].area, paired[by_best].final, paired[by_area].seeds
-            lines.append([
-                task, ours, str(rank), by_area, interval(area, seeds), verdict(area, seeds),
-                by_best, interval(final, paired[by_best].seeds), verdict(final, paired[by_best].seeds),
-            ])  # fmt: skip
+            lines.append([task, ours, str(rank or "-"), *against_best(results, standing, task, ours)])
     if all(line[2] == "-" for line in lines):
         return NOTHING
-    header = ["task", "method", "rank", "best rival by area", "difference", "", "best rival by best found",
-              "difference", ""]  # fmt: skip
-    return markdown(header, lines)
+    return markdown(["task", "method", "rank", *AGAINST_BEST], lines)
+
+
+AGAINST_BEST = ("best rival by area", "difference", "", "best rival by best found", "difference", "")
+
+
+def against_best(results: Results, standing: Sequence[Standing], task: str, ours: str) -> list[str]:
+    """One of ours against the rival with the best mean on a task, once by area and once by the best found."""
+    here = [e for e in standing if e.task == task and e.seeds]
+    rivals = [e for e in here if e.method not in OURS]
+    if not rivals or not any(e.method == ours for e in here):
+        return ["-"] * len(AGAINST_BEST)
+    paired = {d.rival: d for d in differences(results.of_task(task), ours)}
+    by_area = paired[min(rivals, key=lambda e: e.rank).method]
+    by_best = paired[max(rivals, key=lambda e: -inf if isnan(e.best.mean) else sign(task) * e.best.mean).method]
+    return [
+        word
+        for d, difference in ((by_area, by_area.area), (by_best, by_best.final))
+        for word in (d.rival, interval(difference, d.seeds), verdict(difference, d.seeds))
+    ]
 
 
 def everyone_table(results: Results) -> str:

@@ -10,14 +10,15 @@ problems too, since no method would meet a single word without a banned pair by 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import isnan
 
 from diffbbo.compare import Cell
-from diffbbo.standings import Standing, differences
-from diffbbo.terminal import interval, number
+from diffbbo.standings import Standing
+from diffbbo.terminal import number
 
 from .common import Experiment, Places, main
-from .comparison import SETTINGS, curves, standing_of, verdict
+from .comparison import AGAINST_BEST, SETTINGS, VERDICTS, against_best, curves, standing_of
 from .page import NOTHING, markdown
 from .results import Results
 
@@ -47,29 +48,27 @@ def draw(results: Results, places: Places) -> dict[str, str]:
     if not results.rows:
         return dict.fromkeys(("figure", "table", "sum"), NOTHING)
     standing = standing_of(results)
-    lines = [_line(results, [e for e in standing if e.task == problem[0]], *problem) for problem in PROBLEMS]
-    judged = [line[-1] for line in lines if line[-1] in ("better", "worse", "undecided")]
-    first = sum(word != "worse" for word in judged)
-    header = ["problem", "batch", "evaluations", *(OURS, *RIVALS), "best rival", "difference", ""]
+    lines = [_line(results, standing, *problem) for problem in PROBLEMS]
+    header = ["problem", "batch", "evaluations", *(OURS, *RIVALS), *AGAINST_BEST]
     return {
         "figure": curves(results, places, "synthetic", "Best value found against evaluations, by problem and method"),
         "table": markdown(header, lines),
-        "sum": f"First, or not significantly behind the best rival, on {first} of {len(judged)} problems judged so far "
-        f"(of {len(PROBLEMS)}).",
+        "sum": f"First, or not significantly behind the best rival: by area on {_held(line[-4] for line in lines)}, "
+        f"by best found on {_held(line[-1] for line in lines)} problems judged so far (of {len(PROBLEMS)}).",
     }
 
 
 def _line(results: Results, standing: list[Standing], task: str, batch: int, evaluations: int) -> list[str]:
-    """Mean areas ("nothing" where none could be made), and ours against the rival with the best one."""
-    head = [task, str(batch), str(evaluations // batch * batch)]
-    areas = {e.method: e.area.mean for e in standing if e.seeds}
+    """Mean areas ("nothing" where none could be made), and ours against the best rivals."""
+    areas = {e.method: e.area.mean for e in standing if e.task == task and e.seeds}
     shown = ["-" if m not in areas else "nothing" if isnan(areas[m]) else number(areas[m]) for m in (OURS, *RIVALS)]
-    rivals = [e for e in standing if e.seeds and e.method != OURS]
-    if OURS not in areas or not rivals:
-        return [*head, *shown, "-", "-", ""]
-    best = min(rivals, key=lambda e: e.rank).method
-    paired = next(d for d in differences(results.of_task(task), OURS) if d.rival == best)
-    return [*head, *shown, best, interval(paired.area, paired.seeds), verdict(paired.area, paired.seeds)]
+    against = against_best(results, standing, task, OURS)
+    return [task, str(batch), str(evaluations // batch * batch), *shown, *against]
+
+
+def _held(verdicts: Iterable[str]) -> str:
+    judged = [word for word in verdicts if word in VERDICTS]
+    return f"{sum(word != 'worse' for word in judged)} of {len(judged)}"
 
 
 SYNTHETIC = Experiment("synthetic", TASKS, (OURS, *RIVALS), cells(), draw)
