@@ -37,6 +37,7 @@ OURS = ("diffbbo", "diffbbo-paper")
 GPS = ("gp-ei", "gp-ucb", "gp-jes", "turbo")
 SETTINGS = dict.fromkeys(OURS, json.dumps({"preset": "fast"})) | dict.fromkeys(GPS, json.dumps({"rows": 500}))
 VERDICTS = ("better", "undecided", "worse")
+AGAINST_BEST = ("best rival by area", "difference", "", "best rival by best found", "difference", "")
 ENOUGH = 3  # seeds that both must have before a difference is judged
 
 
@@ -126,9 +127,6 @@ def difference_table(results: Results, standing: Sequence[Standing]) -> str:
     if all(line[2] == "-" for line in lines):
         return NOTHING
     return markdown(["task", "method", "rank", *AGAINST_BEST], lines)
-
-
-AGAINST_BEST = ("best rival by area", "difference", "", "best rival by best found", "difference", "")
 
 
 def against_best(results: Results, standing: Sequence[Standing], task: str, ours: str) -> list[str]:

@@ -76,8 +76,10 @@ def filled(rows: Rows) -> Rows:
             found.setdefault(row["task"], []).append(row["best"])
     worst = {task: min(values, key=lambda value: sign(task) * value) for task, values in found.items()}
     able = {(row["task"], row["method"]) for row in rows if row["best"] is not None}
-    hole = [row["best"] is None and (row["task"], row["method"]) in able for row in rows]
-    return [{**row, "best": worst[row["task"]]} if empty else row for row, empty in zip(rows, hole, strict=True)]
+    return [
+        {**row, "best": worst[row["task"]]} if row["best"] is None and (row["task"], row["method"]) in able else row
+        for row in rows
+    ]
 
 
 def sign(task: str) -> int:
