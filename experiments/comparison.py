@@ -10,13 +10,13 @@ have the preset `fast`, Gaussian processes see 500 rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf, isnan
 
 from diffbbo import make_task
 from diffbbo.compare import Cell
 from diffbbo.plots import comparison
-from diffbbo.standings import Interval, Standing, differences, mean_ranks, sign, standings
+from diffbbo.standings import Difference, Interval, Standing, differences, mean_ranks, sign, standings
 from diffbbo.terminal import interval, number
 
 from .common import Experiment, Places, main
@@ -38,6 +38,7 @@ GPS = ("gp-ei", "gp-ucb", "gp-jes", "turbo")
 SETTINGS = dict.fromkeys(OURS, json.dumps({"preset": "fast"})) | dict.fromkeys(GPS, json.dumps({"rows": 500}))
 VERDICTS = ("better", "undecided", "worse")
 AGAINST_BEST = ("best rival by area", "difference", "", "best rival by best found", "difference", "")
+Paired = Mapping[str, Sequence[Difference]]  # each of ours against everybody, on every task
 ENOUGH = 3  # seeds that both must have before a difference is judged
 
 
@@ -57,8 +58,9 @@ def draw(results: Results, places: Places) -> dict[str, str]:
     standing = standing_of(results)
     parts = {task: task_table(results, standing, task) for task in results.tasks}
     parts["ranks"] = rank_table(results, [entry for entry in standing if entry.task in JUDGED])
-    parts["differences"] = difference_table(results, standing)
-    parts["everyone"] = everyone_table(results)
+    paired = paired_of(results)
+    parts["differences"] = difference_table(results, standing, paired)
+    parts["everyone"] = everyone_table(paired) if results.rows else NOTHING
     parts["figure"] = curves(results, places, "comparison", "Best value found against evaluations, by task and method")
     return parts
 
@@ -67,6 +69,10 @@ def standing_of(results: Results) -> list[Standing]:
     """Who stands where; methods without any complete seed come last, with the reason."""
     known = {(row["task"], row["method"]) for row in results.rows}
     return standings(results.rows, {pair: why for pair, why in results.holes.items() if pair not in known})
+
+
+def paired_of(results: Results) -> Paired:
+    return {ours: differences(results.rows, ours) for ours in OURS}
 
 
 def curves(results: Results, places: Places, name: str, what: str) -> str:
@@ -117,25 +123,25 @@ def rank_table(results: Results, standing: Sequence[Standing]) -> str:
     return markdown(["method", "mean rank", *tasks, "missing"], lines)
 
 
-def difference_table(results: Results, standing: Sequence[Standing]) -> str:
+def difference_table(results: Results, standing: Sequence[Standing], paired: Paired) -> str:
     """Each of ours against the best rival of each task."""
     lines = []
     for task in results.tasks:
         for ours in OURS:
             rank = next((e.rank for e in standing if (e.task, e.method) == (task, ours)), 0)
-            lines.append([task, ours, str(rank or "-"), *against_best(results, standing, task, ours)])
+            lines.append([task, ours, str(rank or "-"), *against_best(paired[ours], standing, task, ours)])
     if all(line[2] == "-" for line in lines):
         return NOTHING
     return markdown(["task", "method", "rank", *AGAINST_BEST], lines)
 
 
-def against_best(results: Results, standing: Sequence[Standing], task: str, ours: str) -> list[str]:
+def against_best(found: Sequence[Difference], standing: Sequence[Standing], task: str, ours: str) -> list[str]:
     """One of ours against the rival with the best mean on a task, once by area and once by the best found."""
     here = [e for e in standing if e.task == task and e.seeds]
     rivals = [e for e in here if e.method not in OURS]
     if not rivals or not any(e.method == ours for e in here):
         return ["-"] * len(AGAINST_BEST)
-    paired = {d.rival: d for d in differences(results.of_task(task), ours)}
+    paired = {d.rival: d for d in found if d.task == task}
     by_area = paired[min(rivals, key=lambda e: e.rank).method]
     by_best = paired[max(rivals, key=lambda e: -inf if isnan(e.best.mean) else sign(task) * e.best.mean).method]
     return [
@@ -145,20 +151,20 @@ def against_best(results: Results, standing: Sequence[Standing], task: str, ours
     ]
 
 
-def everyone_table(results: Results) -> str:
+def everyone_table(paired: Paired) -> str:
     """How often each of ours is surely better or worse than a rival, over all rivals and tasks."""
     lines = []
-    for ours in OURS:
-        paired = [d for d in differences(results.rows, ours) if d.rival not in OURS and d.seeds >= ENOUGH]
+    for ours, found in paired.items():
+        judged = [d for d in found if d.rival not in OURS and d.seeds >= ENOUGH]
         for name, measure in (("area", "area"), ("best found", "final")):
-            words = [verdict(getattr(d, measure), d.seeds) for d in paired]
+            words = [verdict(getattr(d, measure), d.seeds) for d in judged]
             above: dict[str, list[str]] = {}
-            for d, word in zip(paired, words, strict=True):
+            for d, word in zip(judged, words, strict=True):
                 if word == "worse":
                     above.setdefault(d.task, []).append(d.rival)
             whom = "; ".join(f"on {task} {', '.join(rivals)}" for task, rivals in above.items()) or "nobody"
             lines.append([ours, name, *(str(words.count(word)) for word in VERDICTS), whom])
-    return markdown(["method", "by", *VERDICTS, "worse than"], lines) if results.rows else NOTHING
+    return markdown(["method", "by", *VERDICTS, "worse than"], lines)
 
 
 def verdict(difference: Interval, seeds: int) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from diffbbo.compare import Cell
 
 from .common import Experiment, Places, main
-from .comparison import METHODS, SETTINGS, curves, difference_table, rank_table, standing_of, task_table
+from .comparison import METHODS, SETTINGS, curves, difference_table, paired_of, rank_table, standing_of, task_table
 from .results import Measured, Results
 
 TASKS = ("tfbind8", "superconductor", "molecule")
@@ -39,7 +39,7 @@ def draw(results: Results, places: Places) -> dict[str, str]:
     standing = standing_of(results)
     parts = {task: task_table(results, standing, task) for task in results.tasks}
     parts["ranks"] = rank_table(results, standing)
-    parts["differences"] = difference_table(results, standing)
+    parts["differences"] = difference_table(results, standing, paired_of(results))
     parts["figure"] = curves(results, places, "ladder", "The ladder: best value found against evaluations")
     return parts
 

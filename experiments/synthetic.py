@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from math import isnan
 
 from diffbbo.compare import Cell
-from diffbbo.standings import Standing
+from diffbbo.standings import Difference, Standing, differences
 from diffbbo.terminal import number
 
 from .common import Experiment, Places, main
@@ -48,7 +48,8 @@ def draw(results: Results, places: Places) -> dict[str, str]:
     if not results.rows:
         return dict.fromkeys(("figure", "table", "sum"), NOTHING)
     standing = standing_of(results)
-    lines = [_line(results, standing, *problem) for problem in PROBLEMS]
+    paired = differences(results.rows, OURS)
+    lines = [_line(paired, standing, *problem) for problem in PROBLEMS]
     header = ["problem", "batch", "evaluations", *(OURS, *RIVALS), *AGAINST_BEST]
     return {
         "figure": curves(results, places, "synthetic", "Best value found against evaluations, by problem and method"),
@@ -58,11 +59,11 @@ def draw(results: Results, places: Places) -> dict[str, str]:
     }
 
 
-def _line(results: Results, standing: list[Standing], task: str, batch: int, evaluations: int) -> list[str]:
+def _line(paired: list[Difference], standing: list[Standing], task: str, batch: int, evaluations: int) -> list[str]:
     """Mean areas ("nothing" where none could be made), and ours against the best rivals."""
     areas = {e.method: e.area.mean for e in standing if e.task == task and e.seeds}
     shown = ["-" if m not in areas else "nothing" if isnan(areas[m]) else number(areas[m]) for m in (OURS, *RIVALS)]
-    against = against_best(results, standing, task, OURS)
+    against = against_best(paired, standing, task, OURS)
     return [task, str(batch), str(evaluations // batch * batch), *shown, *against]
 
 

@@ -16,7 +16,7 @@ import pytest
 from diffbbo import EnsembleConfig, Storage, cli, compare, make_task, plots
 from diffbbo.compare import COLUMNS, Cell, grid, run_grid
 from diffbbo.schema import RoundRecord, StudyRecord
-from diffbbo.standings import Interval
+from diffbbo.standings import Interval, differences
 from diffbbo.terminal import interval
 from diffbbo.types import InputError
 from experiments import ablation_batch, ablation_parts, ablation_weight, comparison, ladder, synthetic, theory, timing
@@ -179,7 +179,7 @@ def test_who_is_surely_better_over_all_rivals() -> None:
         for method, found in levels.items()
         for seed, best in enumerate(found)
     ]
-    table = comparison.everyone_table(Results(("tfbind8",), tuple(levels), rows, [], {}))
+    table = comparison.everyone_table({"diffbbo": differences(rows, "diffbbo")})
     assert "| diffbbo | area | 1 | 1 | 1 | on tfbind8 cmaes |" in table.splitlines()
 
 
@@ -345,7 +345,7 @@ def test_ours_is_paired_with_the_best_rival() -> None:
         for m, curve in curves.items() for s in range(3) for k, b in enumerate(curve, 1)
     ]  # fmt: skip
     results = Results(("tfbind8",), tuple(curves), rows, [], {})
-    found = comparison.difference_table(results, comparison.standings(rows)).splitlines()
+    found = comparison.difference_table(results, comparison.standings(rows), comparison.paired_of(results)).splitlines()
     assert found[2].startswith("| tfbind8 | diffbbo | 2 | evolution | -0.5 (-0.5 to -0.5) | worse | random | -1 (")
     assert found[3].startswith("| tfbind8 | diffbbo-paper | - |")
 
