@@ -75,7 +75,7 @@ def test_fewer_rows_than_members_are_no_trouble() -> None:
 
 
 def panel(layout: Layout, u: np.ndarray, y: np.ndarray) -> Panel:
-    return Panel.fit(layout, u, (y - y.mean()) / y.std(), np.random.default_rng(0))
+    return Panel.fit(layout, u, (y - y.mean()) / y.std(), y, np.random.default_rng(0))
 
 
 def test_everyones_favourite_comes_first_and_none_twice() -> None:
@@ -84,18 +84,19 @@ def test_everyones_favourite_comes_first_and_none_twice() -> None:
     pool = np.array([[0.0, 0.0], [0.5, 0.5], [1.0, 1.0], [0.5, 0.5], [0.45, 0.5]])
     chosen = judges.favourites(pool, 5)
     assert sorted(chosen) == [0, 1, 2, 3, 4] and set(chosen[:3]) == {1, 3, 4}
-    assert min(judges.skill) > 0.95
+    assert len(judges.skill) == 3 and min(judges.skill) > 0.9
 
 
 def test_a_climb_ends_at_the_top_or_at_its_reach_and_leaves_letters_alone() -> None:
     rng = np.random.default_rng(4)
     u = np.column_stack([rng.random(400), rng.integers(2, size=400), rng.random(400)])
     judges = panel(Layout((None, 2, None)), u, -((u[:, 0] - 0.6) ** 2) - (u[:, 2] - 0.4) ** 2 + 0.1 * u[:, 1])
-    start = np.tile([0.5, 0.0, 0.5], (2 * OPINIONS, 3, 1))
-    top, values = judges.ascend(start, 0.4)
+    start = np.tile([0.5, 0.0, 0.5], (sum(OPINIONS), 3, 1))
+    top, values = judges.ascend(start, np.full(start.shape, 0.4))
     assert np.abs(top[..., [0, 2]] - [0.6, 0.4]).max() < 0.15 and (top[..., 1] == 0).all()
-    near, lower = judges.ascend(start, 0.01)
-    assert np.abs(near - start).max() <= 0.01 + 1e-12 and (lower <= values + 1e-9).all()
+    reach = np.tile([0.01, 0.01, 0.0], (*start.shape[:2], 1))
+    near, lower = judges.ascend(start, reach)
+    assert (np.abs(near - start).max(axis=(0, 1)) <= [0.01 + 1e-12, 0, 0]).all() and (lower <= values + 1e-9).all()
 
 
 def test_smoothing_takes_luck_off() -> None:
@@ -112,4 +113,17 @@ def test_smoothing_takes_luck_off() -> None:
 def test_every_opinion_ranks_the_pool() -> None:
     u = np.random.default_rng(6).random((300, 2))
     order = panel(Layout((None, None)), u, u[:, 0]).ranked(np.array([[0.2, 0.5], [0.9, 0.5], [0.5, 0.5]]))
-    assert order.shape == (2 * OPINIONS, 3) and (order[:, 0] == 1).mean() > 0.8
+    assert order.shape == (sum(OPINIONS), 3) and (order[:, 0] == 1).mean() > 0.8
+
+
+def test_the_model_that_ranks_good_designs_best_is_heard_first() -> None:
+    """A fast wave: both processes follow it, the committee hardly."""
+    u = np.random.default_rng(7).random((400, 1))
+    y = np.sin(15 * u[:, 0])
+    judges = panel(Layout((None,)), u, y)
+    on_ranks, on_values, committee = judges.skill
+    assert min(on_ranks, on_values) > 0.9 > committee
+    with torch.no_grad():
+        opinions = judges.read(torch.as_tensor(u).expand(sum(OPINIONS), -1, -1)).numpy()
+    fit = np.corrcoef(np.vstack([y, opinions]))[0, 1:]
+    assert fit[: sum(OPINIONS[:2])].min() > fit[sum(OPINIONS[:2]) :].max()

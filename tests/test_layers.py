@@ -17,7 +17,7 @@ LAYERS = [
     ["variables", "schema", "statistics", "figures", "assets", "tables", "workers", "databases"],
     ["spaces"],
     ["encoding", "variation", "command", "graphs", "mlp"],
-    ["diffusion", "forward"],
+    ["diffusion", "forward", "usual"],
     ["uncertainty"],
     ["acquisition", "optimizer", "portfolio", "task", "robots", "chemistry", "autoencoder", "inducing"],
     ["gp"],

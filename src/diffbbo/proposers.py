@@ -21,6 +21,7 @@ from . import portfolio
 from .algorithm import Algorithm1
 from .statistics import normal_scores
 from .types import Array, Distinct, row_keys
+from .usual import Usual
 from .variation import apart, breed, changes, choices, mutate, numbers, scaled, tournament, unscaled
 
 if TYPE_CHECKING:
@@ -28,13 +29,14 @@ if TYPE_CHECKING:
 
 USUAL = {"inverse": 0.2, "judged": 0.15, "climb": 0.05, "leap": 0.1, "vary": 0.5}  # shares before anything is known
 JUDGED = {"judged", "climb", "leap"}  # those that ask the panel
-PARENTS = 20
+PARENTS = 10
 POOL = 20  # designs judged per design asked for
 GOOD = 0.1  # part of the measured designs whose scores half of the draws are aimed at
 TARGETS = (1.0, 1.2)  # scores that refined designs are denoised under, as parts of phi
 NOISE = (0.2, 0.4, 0.6)  # standard deviations to which designs are noised for refinement
-LEARNT = 4000  # rows that the inverse model learns from: the best ones
+LEARNT = 4000  # rows that the inverse model and usual values are learnt from: the best ones
 GENERATIONS, CROWD = 8, 24  # of the climb over letters and categories
+REACHES = (4.0, 2.0, 1.0, 0.5)  # how far a number may climb, in steps
 
 
 class Round:
@@ -55,6 +57,8 @@ class Round:
         # A batch keeps apart, but no further than half of what as many designs are that fill the space.
         self.gap = min(self.step, 0.5 * n ** (-1 / max(1, int(numbers(self.space).sum()))))
         self.known = set(row_keys(method.data.x)) | set(row_keys(method.pending))
+        usual = "usual values" not in without
+        self.usual = Usual.of(self.space, self.x[:LEARNT]) if usual else Usual.none(self.space)
         self.info: dict[str, Any] = {}
         self.parents, self.values = self._chosen()
 
@@ -79,8 +83,8 @@ class Round:
         from .forward.panel import Panel
 
         layout = Layout(tuple(choices(self.space)))
-        panel = Panel.fit(layout, scaled(self.space, self.x), self.scores, self.rng, self.method.device)
-        self.info["skill"] = list(panel.skill)
+        panel = Panel.fit(layout, scaled(self.space, self.x), self.scores, self.y, self.rng, self.method.device)
+        self.info |= {"skill": list(panel.skill), "trust": panel.trust}
         return panel
 
     @cached_property
@@ -103,7 +107,7 @@ class Round:
             drawn.append(inverse.ensemble.sample_each(inverse.scale.condition(scores), starts, noise))
         rows, members = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
         order = rng.permutation(len(rows))
-        return inverse.encoder.decode(rows)[order], members[order]
+        return self.usual.restored(inverse.encoder.decode(rows)[order], self.parents), members[order]
 
     # ---- proposers ---------------------------------------------------------------------------------------
 
@@ -125,20 +129,27 @@ class Round:
         return rows[best], member[best]
 
     def climb(self) -> tuple[Array, NDArray[np.intp]]:
-        """Where every opinion of the panel ends when it climbs from the best designs."""
-        each = max(CROWD, -(-2 * self.n // self.panel.opinions))
-        rows = self.parents[tournament(self.values, self.panel.opinions * each, 2, self.rng)]
+        """Where every opinion of the panel ends when it climbs from the best designs, some far and some near: how far
+        a model can be followed differs from problem to problem."""
+        count = self.panel.opinions
+        each = max(CROWD, -(-2 * self.n // count))
+        rows = self.parents[tournament(self.values, count * each, 2, self.rng)]
+        movable = self.usual.movable(rows, self.rng)
         if not self.panel.layout.letters:
             columns = min(1.0, max(0.2, 20 / self.space.dimension))
-            rows = mutate(self.space, rows, self.rng, columns, 0.3 * self.step)
-        return self._climbed(rows, 4 * self.step)
+            rows = np.where(movable, mutate(self.space, rows, self.rng, columns, 0.3 * self.step), rows)
+        groups = self.rng.permuted(np.tile(np.arange(each) % len(REACHES), (count, 1)), axis=1)
+        reach = self.step * np.array(REACHES)[groups]
+        return self._climbed(rows, movable * reach.reshape(-1, 1), groups)
 
     def leap(self) -> tuple[Array, NDArray[np.intp]]:
         """Every opinion's favourites among designs from all over the space, and where it ends when it climbs from
         them, in turns."""
-        wild = self.space.sample(POOL * self.n, self.rng)
+        wild = self.usual.spread(self.space.sample(POOL * self.n, self.rng), self.rng)
         liked = self.panel.ranked(scaled(self.space, wild))[:, : max(CROWD, -(-self.n // self.panel.opinions))]
-        climbed, member = self._climbed(wild[liked.ravel()], 1.0)
+        rows = wild[liked.ravel()]
+        reach = self.usual.movable(rows, self.rng).astype(float)
+        climbed, member = self._climbed(rows, reach, np.zeros(liked.shape, dtype=np.intp))
         picked = wild[liked.T.ravel()]
         return np.stack([climbed, picked], axis=1).reshape(-1, self.space.dimension), np.repeat(member, 2)
 
@@ -149,14 +160,20 @@ class Round:
     def children(self, n: int) -> Array:
         return breed(self.space, self.parents, self.values, n, self.step, self.rng)
 
-    def _climbed(self, rows: Array, reach: float) -> tuple[Array, NDArray[np.intp]]:
+    def _climbed(self, rows: Array, reach: Array, groups: NDArray[np.intp]) -> tuple[Array, NDArray[np.intp]]:
         """Each opinion climbs from its own rows `(opinions * each, d)`, first over letters and categories, then over
-        numbers, these at most `reach` away; everyone's best first."""
+        numbers, these at most `reach` (of the same shape) away.
+
+        Everyone's best comes first, in turns over the `groups` `(opinions, each)` of its rows: values of climbs of
+        different lengths do not compare.
+        """
         count, dimension = self.panel.opinions, self.space.dimension
         if self.panel.layout.letters:
             rows = self._exchange(rows, count, len(rows) // count)
-        u, values = self.panel.ascend(scaled(self.space, rows).reshape(count, -1, dimension), reach)
+        shape = count, -1, dimension
+        u, values = self.panel.ascend(scaled(self.space, rows).reshape(shape), reach.reshape(shape))
         order = np.argsort(-values, axis=1, kind="stable")
+        order = np.stack([mine[_in_turns(group[mine], self.rng)] for mine, group in zip(order, groups, strict=True)])
         turns = u[np.arange(count)[:, None], order].transpose(1, 0, 2).reshape(-1, dimension)
         return unscaled(self.space, turns), np.full(len(turns), -1)
 
@@ -187,6 +204,13 @@ class Round:
         return crowd.reshape(count * each, -1)
 
     # ---- the batch ---------------------------------------------------------------------------------
+
+    def trusted(self, places: Sequence[str]) -> list[str]:
+        """The places, of which `vary` has those that models have but cannot fill with more than guesses."""
+        asked = "trust" not in self.without and "vary" in self.arms and set(self.arms) & JUDGED
+        if not asked or self.panel.trust >= 1:
+            return list(places)
+        return ["vary" if self.rng.random() > self.panel.trust else place for place in places]
 
     def dealt(self, places: Sequence[str]) -> tuple[Array, NDArray[np.intp], list[str]]:
         """Fill every place from its proposer with new designs apart from each other; `vary` helps out."""
@@ -225,6 +249,15 @@ class Round:
         if crowded is not None:
             known.add(row_keys(crowded[0][None])[0])
         return crowded
+
+
+def _in_turns(groups: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+    """An order of the entries that takes the first of every group, then the second of every group, and so on; which
+    group begins is drawn."""
+    nth = np.empty(len(groups), dtype=np.intp)
+    for group in np.unique(groups):
+        nth[groups == group] = np.arange((groups == group).sum())
+    return np.lexsort((rng.permutation(groups.max() + 1)[groups], nth))
 
 
 def _repeats(rows: Array) -> NDArray[np.bool_]:

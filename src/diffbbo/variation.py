@@ -10,6 +10,7 @@ from .types import Array
 from .variables import Integer, Real, Sequence
 
 SHIFTED = 0.15  # of the children, where there are words
+SINGLE = 1 / 3  # of the children, with one parent and one column changed
 
 
 def tournament(y: Array, n: int, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
@@ -69,18 +70,22 @@ def shift(space: Space, x: Array, rng: np.random.Generator) -> Array:
 
 
 def breed(space: Space, x: Array, y: Array, n: int, step: float, rng: np.random.Generator) -> Array:
-    """`n` children of parents `x` with values `y`: a father with up to half of a mother, mutated in one or two columns.
+    """`n` children of parents `x` with values `y`: a father with up to half of a mother, mutated in some columns.
 
-    How much of the mother differs from child to child: some designs bear an exchange, others are spoilt by it.
+    How much of the mother differs from child to child, and a third have nothing of her and one column changed: some
+    designs bear an exchange, others are spoilt by it.
 
     Half of the children move numbers by a tenth of the range, half by `step` or less. Where there are words, some
     children are their father with words shifted.
     """
     father, mother = (x[tournament(y, n, 3, rng)] for _ in range(2))
-    child = np.where(rng.random(father.shape) < 0.5 * rng.random((n, 1)), mother, father)
+    single = rng.random(n) < SINGLE
+    taken = np.where(single, 0.0, 0.5 * rng.random(n))[:, None]
+    child = np.where(rng.random(father.shape) < taken, mother, father)
     kind = rng.integers(4, size=n)
     for k, (columns, size) in enumerate(((1, 0.1), (2, 0.1), (1, step), (2, step / 2))):
-        child[kind == k] = mutate(space, child[kind == k], rng, columns / x.shape[1], size)
+        for these, more in (((kind == k) & single, 0.0), ((kind == k) & ~single, columns / x.shape[1])):
+            child[these] = mutate(space, child[these], rng, more, size)
     if any(isinstance(variable, Sequence) for variable in space.variables):
         shifted = rng.random(n) < SHIFTED
         child[shifted] = shift(space, father[shifted], rng)

@@ -1,4 +1,4 @@
-"""Both forward models as one panel: sampled opinions of a design, and the designs that each opinion likes best."""
+"""The forward models as one panel: sampled opinions of a design, and the designs that each opinion likes best."""
 
 from __future__ import annotations
 
@@ -16,49 +16,69 @@ from .committee import Committee
 from .layout import Layout
 from .process import Process
 
-OPINIONS = 8  # of each model
-ROWS = 400  # that the Gaussian process sees: the best half and a sample of the others
+OPINIONS = (4, 4, 8)  # of the process on ranks, the process on values, and the committee
+ROWS = 400  # that a Gaussian process sees
 CHUNK = 2048  # designs judged at once: more would only cost memory
 ASCENT = 40  # steps of the climb over numbers
+ENOUGH, LEAST = 0.5, 0.2  # the rank correlation from which models are trusted fully, and how little they are at least
 
 Opinions = Callable[[Tensor], Tensor]  # rows (K, n, d), each opinion its own -> values (K, n)
 
 
 @dataclass(frozen=True)
 class Panel:
-    """K = 2 x OPINIONS sampled functions of a design."""
+    """K sampled functions of a design, those of the model that ranks good designs best first."""
 
     layout: Layout
     read: Opinions
     device: str
-    seen: NDArray[np.intp]  # rows that the process was fitted to,
+    seen: NDArray[np.intp]  # rows that the process on ranks was fitted to,
     smoothed: Array  # and what it makes of their scores: noise and luck taken off
-    skill: tuple[float, float]  # how well rows left out were ranked, by the process and by the committee
+    skill: tuple[float, ...]  # of each model: how well it ranks the best rows when they are left out
+    trust: float  # up to 1: whether a model may know, from what was told, what makes a design good
 
     @classmethod
-    def fit(cls, layout: Layout, u: Array, score: Array, rng: np.random.Generator, device: str = "cpu") -> Panel:
-        """From rows `(n, d)` in the unit scale and their standardised scores `(n,)`."""
+    def fit(
+        cls, layout: Layout, u: Array, score: Array, y: Array, rng: np.random.Generator, device: str = "cpu"
+    ) -> Panel:
+        """From rows `(n, d)` in the unit scale, their normal scores `(n,)` and their values `(n,)`.
+
+        The process on ranks sees the best rows and a sample of the others, the one on values the best rows alone: how
+        far apart the values of good designs are says where to go, and the others would drown it.
+        """
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
-        rows, values = (torch.as_tensor(part, dtype=torch.float64, device=device) for part in (u, score))
+        rows, scores = (torch.as_tensor(part, dtype=torch.float64, device=device) for part in (u, score))
         order = np.argsort(-score, kind="stable")
         half = min(len(order), ROWS) // 2
-        used = torch.as_tensor(np.concatenate([order[:half], rng.permutation(order[half:])[: ROWS - half]]))
-        process = Process.fit(layout, rows[used], values[used])
-        committee = Committee.fit(layout, rows, values, generator)
-        first, second = (model.functions(OPINIONS, generator) for model in (process, committee))
+        used = np.concatenate([order[:half], rng.permutation(order[half:])[: ROWS - half]])
+        top = order[:ROWS]
+        values = torch.as_tensor((y[top] - y[top].mean()) / (y[top].std() or 1.0), dtype=torch.float64, device=device)
+        ranks = Process.fit(layout, rows[used], scores[used])
+        on_values = Process.fit(layout, rows[top], values)
+        committee = Committee.fit(layout, rows, scores, generator)
+        best = scores[order[:half]]  # rows that all three were shown, and are asked about as if they were not
+        left_out = (ranks.loo[:half], on_values.loo[:half], committee.left_out[order[:half]])
+        skill = tuple(_rank_correlation(prediction, best) for prediction in left_out)
+        models: tuple[Process | Committee, ...] = ranks, on_values, committee
+        first = sorted(range(len(models)), key=lambda m: -skill[m])
+        functions = [models[m].functions(OPINIONS[m], generator) for m in first]
+        ends = np.cumsum([OPINIONS[m] for m in first])[:-1].tolist()
 
         def read(u: Tensor) -> Tensor:
-            return torch.cat([first(u[:OPINIONS]), second(u[OPINIONS:])])
+            parts = u.tensor_split(ends)
+            return torch.cat([function(part) for function, part in zip(functions, parts, strict=True)])
 
-        skill = _rank_correlation(process.loo, values[used]), _rank_correlation(committee.left_out, values)
+        # Of n rows, a correlation has a standard error of about 1 / sqrt(n): with few, models get the benefit of doubt.
+        known = max(skill) + max(1, half) ** -0.5
+        trust = min(1.0, max(LEAST, known / ENOUGH))
         with torch.no_grad():
-            smoothed = process.predict(rows[used])[0].cpu().numpy()
-        return cls(layout, read, device, used.numpy(), smoothed, skill)
+            smoothed = ranks.predict(rows[used])[0].cpu().numpy()
+        return cls(layout, read, device, used, smoothed, skill, trust)
 
     @property
     def opinions(self) -> int:
         """K."""
-        return 2 * OPINIONS
+        return sum(OPINIONS)
 
     @torch.no_grad()
     def ranked(self, u: Array) -> NDArray[np.intp]:
@@ -74,29 +94,29 @@ class Panel:
         _, first = np.unique(turns, return_index=True)
         return turns[np.sort(first)][:count]
 
-    def ascend(self, u: Array, reach: float) -> tuple[Array, Array]:
-        """Climb every opinion from its own rows `(K, n, d)` over the numbers, at most `reach` away; rows and values."""
-        start = torch.as_tensor(u, device=self.device)
-        free = torch.zeros(start.shape[-1], dtype=start.dtype, device=self.device)
-        free[self.layout.numbers] = 1.0
-        low, high = (start - reach * free).clamp(min=0), (start + reach * free)
-        high = torch.where(free > 0, high.clamp(max=1), start)
-        low = torch.where(free > 0, low, start)
-        moving = start.clone().requires_grad_()
-        adam = torch.optim.Adam([moving], lr=reach / 12, capturable=start.is_cuda)
+    def ascend(self, u: Array, reach: Array) -> tuple[Array, Array]:
+        """Climb every opinion from its own rows `(K, n, d)` over the numbers, each at most its `reach` (of the same
+        shape) away; rows and values."""
+        start, far = (torch.as_tensor(part, device=self.device) for part in (u, reach))
+        far = far * torch.tensor([level is None for level in self.layout.levels], device=self.device)
+        low, high = ((bound - start) / far.clamp(min=1e-12) for bound in (0.0, 1.0))
+        low, high = low.clamp(min=-1), high.clamp(max=1)
+        way = torch.zeros_like(start, requires_grad=True)  # in parts of the reach
+        adam = torch.optim.Adam([way], lr=1 / 12, capturable=start.is_cuda)
         best, highest = start.clone(), torch.full(start.shape[:2], -torch.inf, dtype=start.dtype, device=self.device)
 
         def step() -> None:
-            values = self.read(moving)
+            moved = start + far * way
+            values = self.read(moved)
             with torch.no_grad():
                 better = values > highest
                 highest.copy_(torch.where(better, values, highest))
-                best.copy_(torch.where(better[..., None], moving, best))
+                best.copy_(torch.where(better[..., None], moved, best))
             adam.zero_grad()
             (-values.sum()).backward()  # type: ignore[no-untyped-call]
             adam.step()
             with torch.no_grad():
-                moving.copy_(torch.minimum(torch.maximum(moving, low), high))
+                way.copy_(torch.minimum(torch.maximum(way, low), high))
 
         repeat(step, ASCENT, start.device)
         return best.cpu().numpy(), highest.cpu().numpy()
