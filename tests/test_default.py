@@ -97,6 +97,9 @@ def test_models_that_can_only_guess_leave_their_places_to_variation(tiny: Ensemb
         asked[name] = info["asked"]["vary"]
         assert 0.2 <= info["trust"] < 0.54 if y is noise else info["trust"] == 1
     assert asked["slope"] == asked["without"] == 20 and asked["noise"] >= 26
+    few = Round(optimizer, tuple(USUAL), (), optimizer.data.distinct(), 10, np.random.default_rng(0))
+    assert few.panel.trust < 1 / 3  # so of three places or two the first is kept
+    assert few.trusted([*USUAL, "inverse", "inverse", "leap"]) == [*USUAL, "vary", "vary", "vary"]
 
 
 def test_a_first_batch_is_half_drawn_to_the_middle(tiny: EnsembleConfig) -> None:

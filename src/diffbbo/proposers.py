@@ -10,8 +10,10 @@ vary      children of the best designs, unjudged: crossover and mutation
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -206,11 +208,17 @@ class Round:
     # ---- the batch ---------------------------------------------------------------------------------
 
     def trusted(self, places: Sequence[str]) -> list[str]:
-        """The places, of which `vary` has those that models have but cannot fill with more than guesses."""
+        """The places, of which `vary` has those that models have and could only guess for; everyone keeps at least one:
+        in a small batch it is all that a model gets."""
         asked = "trust" not in self.without and "vary" in self.arms and set(self.arms) & JUDGED
-        if not asked or self.panel.trust >= 1:
-            return list(places)
-        return ["vary" if self.rng.random() > self.panel.trust else place for place in places]
+        trust = self.panel.trust if asked else 1.0
+        kept = {arm: ceil(trust * places.count(arm)) if arm != "vary" else len(places) for arm in set(places)}
+        seen = Counter[str]()
+        result = []
+        for place in places:
+            result.append(place if seen[place] < kept[place] else "vary")
+            seen[place] += 1
+        return result
 
     def dealt(self, places: Sequence[str]) -> tuple[Array, NDArray[np.intp], list[str]]:
         """Fill every place from its proposer with new designs apart from each other; `vary` helps out."""
