@@ -111,10 +111,11 @@ def test_a_first_batch_is_half_drawn_to_the_middle(tiny: EnsembleConfig) -> None
 
 
 def test_a_batch_keeps_apart(tiny: EnsembleConfig) -> None:
-    """Any two designs differ in a letter, or by a step's worth of their numbers (0.1 of a range, summed)."""
+    """Any two designs differ in a letter, or by a step's worth of their numbers, summed: half of what 40 designs that
+    fill a square are apart, 0.5 / sqrt(40) = 0.079 of a range, which is less than the first step."""
     batch = told(MIXED, tiny).ask(40)
     u = scaled(MIXED, batch.x)
-    nearest = [np.sort(changes(MIXED, u, row, 0.1))[1] for row in u]  # the first is itself
+    nearest = [np.sort(changes(MIXED, u, row, 0.5 / np.sqrt(40)))[1] for row in u]  # the first is itself
     assert min(nearest) >= 1.0
 
 

@@ -10,7 +10,7 @@ from .types import Array
 from .variables import Integer, Real, Sequence
 
 SHIFTED = 0.15  # of the children, where there are words
-SINGLE = 1 / 3  # of the children, with one parent and one column changed
+SINGLE = 0.5  # of the children, with one parent and one column changed
 
 
 def tournament(y: Array, n: int, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
@@ -72,7 +72,7 @@ def shift(space: Space, x: Array, rng: np.random.Generator) -> Array:
 def breed(space: Space, x: Array, y: Array, n: int, step: float, rng: np.random.Generator) -> Array:
     """`n` children of parents `x` with values `y`: a father with up to half of a mother, mutated in some columns.
 
-    How much of the mother differs from child to child, and a third have nothing of her and one column changed: some
+    How much of the mother differs from child to child, and half have nothing of her and one column changed: some
     designs bear an exchange, others are spoilt by it.
 
     Half of the children move numbers by a tenth of the range, half by `step` or less. Where there are words, some
