@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from math import ceil
+from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +38,7 @@ TARGETS = (1.0, 1.2)  # scores that refined designs are denoised under, as parts
 NOISE = (0.2, 0.4, 0.6)  # standard deviations to which designs are noised for refinement
 LEARNT = 4000  # rows that the inverse model and usual values are learnt from: the best ones
 GENERATIONS, CROWD = 8, 24  # of the climb over letters and categories
+ENOUGH, LEAST = 0.5, 0.2  # the rank correlation from which models are trusted fully, and how little they are at least
 REACHES = (4.0, 2.0, 1.0, 0.5)  # how far a number may climb, in steps
 
 
@@ -86,7 +87,7 @@ class Round:
 
         layout = Layout(tuple(choices(self.space)))
         panel = Panel.fit(layout, scaled(self.space, self.x), self.scores, self.y, self.rng, self.method.device)
-        self.info |= {"skill": list(panel.skill), "trust": panel.trust}
+        self.info["skill"] = list(panel.skill)
         return panel
 
     @cached_property
@@ -207,11 +208,24 @@ class Round:
 
     # ---- the batch ---------------------------------------------------------------------------------
 
+    @cached_property
+    def trust(self) -> float:
+        """From LEAST to 1: whether a model may know what makes a good design better.
+
+        That is how well the best of them ranks the best designs left out, with the benefit of doubt, a standard error.
+        Only designs that were asked for dispel doubt: the first data may be all alike, so that nobody could rank them.
+        """
+        first = set(row_keys(self.method.data.x[: self.method.tells[0]]))
+        own = sum(key not in first for key in row_keys(self.x[: self.panel.judged]))
+        known = max(self.panel.skill) + 1 / sqrt(max(1, own))
+        return min(1.0, max(LEAST, known / ENOUGH))
+
     def trusted(self, places: Sequence[str]) -> list[str]:
         """The places, of which `vary` has those that models have and could only guess for; everyone keeps at least one:
         in a small batch it is all that a model gets."""
         asked = "trust" not in self.without and "vary" in self.arms and set(self.arms) & JUDGED
-        trust = self.panel.trust if asked else 1.0
+        trust = self.trust if asked else 1.0
+        self.info["trust"] = trust
         kept = {arm: ceil(trust * places.count(arm)) if arm != "vary" else len(places) for arm in set(places)}
         seen = Counter[str]()
         result = []

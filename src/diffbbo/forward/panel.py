@@ -20,7 +20,6 @@ OPINIONS = (4, 4, 8)  # of the process on ranks, the process on values, and the 
 ROWS = 400  # that a Gaussian process sees
 CHUNK = 2048  # designs judged at once: more would only cost memory
 ASCENT = 40  # steps of the climb over numbers
-ENOUGH, LEAST = 0.5, 0.2  # the rank correlation from which models are trusted fully, and how little they are at least
 
 Opinions = Callable[[Tensor], Tensor]  # rows (K, n, d), each opinion its own -> values (K, n)
 
@@ -35,7 +34,7 @@ class Panel:
     seen: NDArray[np.intp]  # rows that the process on ranks was fitted to,
     smoothed: Array  # and what it makes of their scores: noise and luck taken off
     skill: tuple[float, ...]  # of each model: how well it ranks the best rows when they are left out
-    trust: float  # up to 1: whether a model may know, from what was told, what makes a design good
+    judged: int  # how many best rows that are
 
     @classmethod
     def fit(
@@ -68,12 +67,9 @@ class Panel:
             parts = u.tensor_split(ends)
             return torch.cat([function(part) for function, part in zip(functions, parts, strict=True)])
 
-        # Of n rows, a correlation has a standard error of about 1 / sqrt(n): with few, models get the benefit of doubt.
-        known = max(skill) + max(1, half) ** -0.5
-        trust = min(1.0, max(LEAST, known / ENOUGH))
         with torch.no_grad():
             smoothed = ranks.predict(rows[used])[0].cpu().numpy()
-        return cls(layout, read, device, used, smoothed, skill, trust)
+        return cls(layout, read, device, used, smoothed, skill, half)
 
     @property
     def opinions(self) -> int:
