@@ -60,8 +60,6 @@ class Round:
         # A batch keeps apart, but no further than half of what as many designs are that fill the space.
         self.gap = min(self.step, 0.5 * n ** (-1 / max(1, int(numbers(self.space).sum()))))
         self.known = set(row_keys(method.data.x)) | set(row_keys(method.pending))
-        usual = "usual values" not in without
-        self.usual = Usual.of(self.space, self.x[:LEARNT]) if usual else Usual.none(self.space)
         self.info: dict[str, Any] = {}
         self.parents, self.values = self._chosen()
 
@@ -79,6 +77,11 @@ class Round:
         return self.x[rows], np.concatenate([values[k] for (_, values), k in zip(lists, kept, strict=True)])
 
     # ---- models ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def usual(self) -> Usual:
+        left_out = "usual values" in self.without
+        return Usual.none(self.space) if left_out else Usual.of(self.space, self.x[:LEARNT])
 
     @cached_property
     def panel(self) -> Panel:
