@@ -65,7 +65,7 @@ def figure(paired: dict[tuple[str, str], Difference], places: Places) -> str:
             for place, label in enumerate(LESS):
                 d = paired.get((task, label))
                 if d is not None:
-                    sure = d.area.low > 0 or d.area.high < 0
+                    sure = verdict(d.area, d.seeds) in ("better", "worse")
                     panel.plot([d.area.low, d.area.high], [place, place], color=OURS if sure else BLUE, linewidth=1.2)
                     panel.plot([d.area.mean], [place], "o", color=OURS if sure else BLUE, markersize=3.5)
             if not any(where == task for where, _ in paired):
