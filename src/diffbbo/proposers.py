@@ -229,12 +229,11 @@ class Round:
         asked = "trust" not in self.without and "vary" in self.arms and set(self.arms) & JUDGED
         trust = self.trust if asked else 1.0
         self.info["trust"] = trust
-        kept = {arm: ceil(trust * places.count(arm)) if arm != "vary" else len(places) for arm in set(places)}
-        seen = Counter[str]()
+        left = {arm: ceil(trust * count) for arm, count in Counter(places).items()}
         result = []
         for place in places:
-            result.append(place if seen[place] < kept[place] else "vary")
-            seen[place] += 1
+            result.append(place if left[place] > 0 else "vary")
+            left[place] -= 1
         return result
 
     def dealt(self, places: Sequence[str]) -> tuple[Array, NDArray[np.intp], list[str]]:
