@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from diffbbo.forward.committee import MEMBERS, Committee
+from diffbbo.forward.committee import MEMBERS, Committee, worth
 from diffbbo.forward.layout import Layout
 from diffbbo.forward.panel import OPINIONS, Panel
 from diffbbo.forward.process import JITTER, Kernel, Process
+from diffbbo.statistics import normal_scores
 
 MIXED = Layout((None, 3, None))
 
@@ -68,6 +69,28 @@ def test_a_committee_learns_and_knows_what_it_was_not_shown() -> None:
     assert corner.flatten().tolist() == pytest.approx([math.sqrt(6)] * MEMBERS, abs=0.4)
 
 
+def test_worth_by_hand() -> None:
+    """Of three values the normal scores are 0 and +-0.96742, their exponentials 0.38006, 1 and 2.63115: mean 1.33707,
+    deviation 0.94941."""
+    by_hand = [(risen - 1.33707) / 0.94941 for risen in (1.0, 0.38006, 2.63115)]
+    found = worth(torch.as_tensor(normal_scores(np.array([5.0, -100.0, 6.0]))))
+    assert found.tolist() == pytest.approx(by_hand, abs=1e-4)
+    assert worth(torch.zeros(2)).tolist() == [0.0, 0.0]
+
+
+def test_who_looks_for_worth_goes_where_values_vary() -> None:
+    """Left, values are 0.3 +- 0.1, right 0 +- 1. By normal scores the left is better, 0.15 against -0.15; but of
+    the exponentials of the scores, about 1.3 and 2.1 on average, the right has more: there the best values are."""
+    rng = np.random.default_rng(3)
+    u, noise = rng.random((1000, 1)), rng.standard_normal(1000)
+    y = np.where(u[:, 0] > 0.5, noise, 0.3 + 0.1 * noise)
+    generator = torch.Generator().manual_seed(0)
+    model = Committee.fit(Layout((None,)), torch.as_tensor(u), torch.as_tensor(normal_scores(y)), generator)
+    places = torch.linspace(0.05, 0.95, 10).double()[None, :, None].expand(MEMBERS, -1, -1)
+    scores, keen = (model.functions(MEMBERS, generator, of_worth)(places).mean(0) for of_worth in (False, True))
+    assert scores[5:].mean() - scores[:5].mean() < -0.1 and keen[5:].mean() - keen[:5].mean() > 0.1
+
+
 def test_fewer_rows_than_members_are_no_trouble() -> None:
     u = torch.rand((3, 2)).double()
     model = Committee.fit(Layout((None, None)), u, u[:, 0], torch.Generator().manual_seed(0))
@@ -85,6 +108,9 @@ def test_everyones_favourite_comes_first_and_none_twice() -> None:
     chosen = judges.favourites(pool, 5)
     assert sorted(chosen) == [0, 1, 2, 3, 4] and set(chosen[:3]) == {1, 3, 4}
     assert len(judges.skill) == 3 and min(judges.skill) > 0.95
+    far, near = pool[[0, 2]], pool[[1, 4]]
+    assert judges.prefers(far, near, np.random.default_rng(0)).tolist() == [True, True]
+    assert judges.prefers(near, far, np.random.default_rng(0)).tolist() == [False, False]
 
 
 def test_a_climb_ends_at_the_top_or_at_its_reach_and_leaves_letters_alone() -> None:

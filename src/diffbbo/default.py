@@ -23,7 +23,7 @@ from .spaces import Space
 from .types import InputError
 from .variation import numbers, scaled, unscaled
 
-PARTS = ("shares by success", "temperature", "smoothing", "usual values", "trust")  # what can be left out, too
+PARTS = ("shares by success", "temperature", "smoothing", "usual values", "worth", "pairs")  # can be left out, too
 FLOOR = 0.03  # nobody's share falls below
 STEPS = 800  # of training at most, with the preset `fast`
 
@@ -99,7 +99,7 @@ class DiffBBO(Algorithm1):
         learn = "shares by success" not in self.without
         shares, owed = portfolio.shares(self.data.y, self.tells, usual / usual.sum(), min(FLOOR, 1 / len(usual)), learn)
         places = [self.arms[k] for k in portfolio.deal(shares, n, owed)]
-        x, member, origin = round_.dealt(round_.trusted(places))
+        x, member, origin = round_.dealt(places)
         asked = {arm: origin.count(arm) for arm in self.arms}
         info = round_.info | {
             "shares": dict(zip(self.arms, shares.round(4).tolist(), strict=True)), "asked": asked,

@@ -16,6 +16,7 @@ from .types import Array
 MEMORY = 0.4  # how far one clear success moves the shares
 CLEAR = 0.02  # a gain of this part of the way from the start data's median to the best is a clear success
 FADE = 0.2  # what is forgotten in a round without a gain
+LEADERS = 10  # a design earns by how far it exceeds the last of that many best values before
 STEP, FINEST = 0.1, 0.1 / 64  # of a number's range: where steps begin, and the smallest
 
 
@@ -38,29 +39,30 @@ def shares(y: Array, tells: Sequence[int], usual: Array, floor: float, learn: bo
     """The proposers' shares of the next batch and what they are owed (see `deal`), from all told values `y` (larger is
     better) in rounds of `tells` rows.
 
-    The first tell is the start data. In every later one a proposer earns what its best design gained over the best
-    before; shares go from the `usual` ones to what was earned, as far as the gain was clear, and never below `floor`.
-    Without `learn` they stay the usual ones.
+    The first tell is the start data. In every later one a proposer earns what its designs exceed the tenth best value
+    before by: the best design alone is often luck. Shares go from the `usual` ones to what was earned, as far as there
+    is a clear new best, and never below `floor`. Without `learn` they stay the usual ones.
     """
     credit, owed = np.zeros(len(usual)), np.zeros(len(usual))
     now = _mixed(usual, credit, floor)
-    best, middle = -np.inf, np.nan
+    leaders, middle = np.empty(0), np.nan
     for index, values in enumerate(_rounds(y, tells)):
         known = values[np.isfinite(values)]
         if index:
             places = deal(now, len(values), owed)
             owed += now * len(values) - np.bincount(places, minlength=len(now))
-        if index and learn and len(known) and np.isfinite(best):
-            gain = np.zeros(len(usual))
-            np.maximum.at(gain, places, np.nan_to_num(values - best, nan=0.0))
-            clear = min(1.0, gain.max() / (CLEAR * (best - middle))) if best > middle else float(gain.max() > 0)
-            if gain.max() > 0:
-                credit += MEMORY * clear * (gain / gain.sum() - credit)
+        if index and learn and len(known) and len(leaders):
+            lead, way = max(0.0, known.max() - leaders[-1]), leaders[-1] - middle
+            clear = min(1.0, lead / (CLEAR * way)) if way > 0 else float(lead > 0)
+            if lead > 0:
+                excess = np.where(np.isfinite(values), values - leaders[0], 0.0)
+                earned = np.bincount(places, np.maximum(0.0, excess), minlength=len(now))
+                credit += MEMORY * clear * (earned / earned.sum() - credit)
             credit *= 1 - FADE * (1 - clear)
             now = _mixed(usual, credit, floor)
         if len(known):
-            middle = float(np.median(known)) if not np.isfinite(best) else middle
-            best = max(best, float(known.max()))
+            middle = middle if len(leaders) else float(np.median(known))
+            leaders = np.sort(np.concatenate([leaders, known]))[-LEADERS:]
     return now, owed
 
 

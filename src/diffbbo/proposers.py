@@ -2,18 +2,16 @@
 
 inverse   draws of p(x | y), each at a score and a temperature of its own, and the best designs part-noised and
           denoised under a high score
-judged    what a panel of forward models likes best among many of those draws and many children of the best designs
+judged    what forward models find worth most among many of those draws and many children of the best designs
 climb     where each opinion of the panel ends when it climbs from the best designs
 leap      what the panel likes best anywhere in the space, and where it ends when it climbs from there
-vary      children of the best designs, unjudged: crossover and mutation
+vary      children of the best designs, by crossover and mutation; half of them the better of two
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,7 +36,6 @@ TARGETS = (1.0, 1.2)  # scores that refined designs are denoised under, as parts
 NOISE = (0.2, 0.4, 0.6)  # standard deviations to which designs are noised for refinement
 LEARNT = 4000  # rows that the inverse model and usual values are learnt from: the best ones
 GENERATIONS, CROWD = 8, 24  # of the climb over letters and categories
-ENOUGH, LEAST = 0.5, 0.2  # the rank correlation from which models are trusted fully, and how little they are at least
 REACHES = (4.0, 2.0, 1.0, 0.5)  # how far a number may climb, in steps
 
 
@@ -67,7 +64,7 @@ class Round:
         """The parents and their normal scores: half of them have the best measured values, half the best ones after the
         panel has smoothed them, since the best of many noisy values is mostly luck."""
         measured = np.arange(min(len(self.y), 20 * PARENTS))  # best first
-        if "smoothing" in self.without or not set(self.arms) & JUDGED:
+        if "smoothing" in self.without or not self.judging:
             first = apart(self.space, self.x[measured], PARENTS, self.step)
             return self.x[first], self.scores[first]
         order = np.argsort(-self.panel.smoothed, kind="stable")
@@ -77,6 +74,11 @@ class Round:
         return self.x[rows], np.concatenate([values[k] for (_, values), k in zip(lists, kept, strict=True)])
 
     # ---- models ------------------------------------------------------------------------------------------
+
+    @property
+    def judging(self) -> bool:
+        """Whether anyone asks the panel, so that there is one."""
+        return bool(set(self.arms) & JUDGED)
 
     @cached_property
     def usual(self) -> Usual:
@@ -89,7 +91,10 @@ class Round:
         from .forward.panel import Panel
 
         layout = Layout(tuple(choices(self.space)))
-        panel = Panel.fit(layout, scaled(self.space, self.x), self.scores, self.y, self.rng, self.method.device)
+        panel = Panel.fit(
+            layout, scaled(self.space, self.x), self.scores, self.y, self.rng, self.method.device,
+            "worth" not in self.without,
+        )  # fmt: skip
         self.info["skill"] = list(panel.skill)
         return panel
 
@@ -122,7 +127,7 @@ class Round:
         return self.drawn
 
     def judged(self) -> tuple[Array, NDArray[np.intp]]:
-        """The panel's favourites among children of the best designs and the inverse model's draws."""
+        """The committee's favourites among children of the best designs and the inverse model's draws."""
         rows, member = self.children(POOL * self.n), np.full(POOL * self.n, -1)
         if "inverse" in self.arms:
             drawn, by = self.drawn
@@ -160,8 +165,14 @@ class Round:
         return np.stack([climbed, picked], axis=1).reshape(-1, self.space.dimension), np.repeat(member, 2)
 
     def vary(self) -> tuple[Array, NDArray[np.intp]]:
-        """Children of the best designs, as they come."""
-        return self.children(2 * self.n), np.full(2 * self.n, -1)
+        """Children of the best designs: every other one as it comes, so that what no model can know is tried, and
+        every other one the better of two in the eyes of a judge."""
+        rows = self.children(2 * self.n)
+        if self.judging and "pairs" not in self.without:
+            first, second = rows[1::2], self.children(self.n)
+            better = self.panel.prefers(scaled(self.space, first), scaled(self.space, second), self.rng)
+            rows[1::2] = np.where(better[:, None], second, first)
+        return rows, np.full(len(rows), -1)
 
     def children(self, n: int) -> Array:
         return breed(self.space, self.parents, self.values, n, self.step, self.rng)
@@ -210,31 +221,6 @@ class Round:
         return crowd.reshape(count * each, -1)
 
     # ---- the batch ---------------------------------------------------------------------------------
-
-    @cached_property
-    def trust(self) -> float:
-        """From LEAST to 1: whether a model may know what makes a good design better.
-
-        That is how well the best of them ranks the best designs left out, with the benefit of doubt, a standard error.
-        Only designs that were asked for dispel doubt: the first data may be all alike, so that nobody could rank them.
-        """
-        first = set(row_keys(self.method.data.x[: self.method.tells[0]]))
-        own = sum(key not in first for key in row_keys(self.x[: self.panel.judged]))
-        known = max(self.panel.skill) + 1 / sqrt(max(1, own))
-        return min(1.0, max(LEAST, known / ENOUGH))
-
-    def trusted(self, places: Sequence[str]) -> list[str]:
-        """The places, of which `vary` has those that models have and could only guess for; everyone keeps at least one:
-        in a small batch it is all that a model gets."""
-        asked = "trust" not in self.without and "vary" in self.arms and set(self.arms) & JUDGED
-        trust = self.trust if asked else 1.0
-        self.info["trust"] = trust
-        left = {arm: ceil(trust * count) for arm, count in Counter(places).items()}
-        result = []
-        for place in places:
-            result.append(place if left[place] > 0 else "vary")
-            left[place] -= 1
-        return result
 
     def dealt(self, places: Sequence[str]) -> tuple[Array, NDArray[np.intp], list[str]]:
         """Fill every place from its proposer with new designs apart from each other; `vary` helps out."""

@@ -20,7 +20,10 @@ STEPS, EPOCHS, BATCH, RATE, DECAY = (150, 500), 200, 256, 3e-3, 1e-3  # steps at
 
 @dataclass(frozen=True)
 class Committee:
-    """Eight perceptrons; `left_out` predicts a row by the member that never saw it."""
+    """Eight perceptrons, each with two outputs: a row's score, and what it is worth (see `worth`).
+
+    `left_out` predicts a row's score by the member that never saw it.
+    """
 
     layout: Layout
     mean: Tensor
@@ -34,7 +37,8 @@ class Committee:
         device = u.device
         raw = layout.features(u).float()
         mean, std = raw.mean(0), raw.std(0, correction=0).clamp(min=0.05)
-        z, y, n = (raw - mean) / std, score.float(), len(u)
+        z, n = (raw - mean) / std, len(u)
+        y = torch.stack([score, worth(score)], dim=1).float()
         fold = torch.randperm(n, generator=generator).to(device) % MEMBERS
         if n < MEMBERS:
             fold = fold + MEMBERS  # too few to leave any out
@@ -42,7 +46,7 @@ class Committee:
         shortest = min(len(rows) for rows in seen)
         rows = torch.stack([each[:shortest] for each in seen])  # folds differ by one row at most
         weights = []
-        for n_in, n_out in pairwise([z.shape[1], *[HIDDEN] * LAYERS, 1]):
+        for n_in, n_out in pairwise([z.shape[1], *[HIDDEN] * LAYERS, y.shape[1]]):
             start = (2 * torch.rand((MEMBERS, n_in, n_out), generator=generator) - 1) * math.sqrt(3 / max(1, n_in))
             weights += [start.to(device), torch.zeros((MEMBERS, 1, n_out), device=device)]
         steps, batch = min(STEPS[1], max(STEPS[0], EPOCHS * n // BATCH)), min(BATCH, shortest)
@@ -56,7 +60,7 @@ class Committee:
         def step() -> None:
             rate.copy_(rates.index_select(0, turn)[0])
             index = rows.gather(1, drawn.index_select(0, turn)[0])
-            learner.differentiate(z[index], slope, -slope * y[index][..., None])
+            learner.differentiate(z[index], slope, -slope * y[index])
             learner.descend(rate, DECAY)
             turn.add_(1)
 
@@ -69,12 +73,23 @@ class Committee:
                 left_out[mine] = run([w[m : m + 1] for w in weights], z[mine][None])[0, :, 0].to(score)
         return cls(layout, mean, std, weights, left_out)
 
-    def functions(self, count: int, generator: torch.Generator) -> Callable[[Tensor], Tensor]:
-        """`count` members: rows `(count, n, d)` to values `(count, n)`."""
+    def functions(self, count: int, generator: torch.Generator, of_worth: bool = False) -> Callable[[Tensor], Tensor]:
+        """`count` members: rows `(count, n, d)` to scores `(count, n)`, or to what they are worth."""
+        output = int(of_worth)
         chosen = torch.randperm(MEMBERS, generator=generator).repeat(-(-count // MEMBERS))[:count]
         weights = [w[chosen.to(w.device)] for w in self.weights]
 
         def read(u: Tensor) -> Tensor:
-            return run(weights, (self.layout.features(u).float() - self.mean) / self.std)[..., 0].to(u.dtype)
+            return run(weights, (self.layout.features(u).float() - self.mean) / self.std)[..., output].to(u.dtype)
 
         return read
+
+
+def worth(score: Tensor) -> Tensor:
+    """What normal scores are worth to someone who keeps the best alone: their exponentials, standardised.
+
+    It tells good designs apart and bad ones hardly. Who expects much of it expects a design to turn out very good now
+    and then, rather than quite good for sure.
+    """
+    risen = score.exp()
+    return (risen - risen.mean()) / risen.std(correction=0).clamp(min=1e-12)
