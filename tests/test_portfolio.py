@@ -44,19 +44,20 @@ def test_before_anything_is_known_shares_are_the_usual_ones() -> None:
     assert share(np.empty(0), (), EQUAL, 0.05).tolist() == [0.5, 0.5]
 
 
-def test_who_finds_better_designs_gets_more() -> None:
+def test_who_finds_the_better_design_gets_more() -> None:
     """Start data 0, 1, 2: median 1, best 2. In the next tell places 0 and 2 are the first's, 1 and 3 the second's,
-    whose best gains 1, far more than 0.02 (2 - 1): clear. Fewer than ten values were known, of which the last is 0:
-    the first earns 0 + 1, the second 3 + 0. Credit 0.4 (1/4, 3/4), so shares 0.5 (1 - 0.4) + 0.1 and + 0.3."""
+    whose best gains 1, far more than 0.02 (2 - 1): clear. A tenth of four rows is one leader, the best, above whom is
+    nobody else: credit (0, 0.4), so shares 0.5 (1 - 0.4) = 0.3 and 0.7."""
     y = np.array([0.0, 1, 2, 0, 3, 1, 0])
-    assert share(y, (3, 4), EQUAL, 0.05) == pytest.approx([0.4, 0.6])
+    assert share(y, (3, 4), EQUAL, 0.05) == pytest.approx([0.5 * (1 - MEMORY), 0.5 * (1 - MEMORY) + MEMORY])
 
 
-def test_what_counts_is_above_the_tenth_best() -> None:
-    """Of 0 to 19 the tenth best is 10, so of 10, 21, 12, 9, places in turns, the first earns 0 + 2, the second 11 + 0;
-    the gain of 2 is clear, since 0.02 (19 - 9.5) is less. Credit 0.4 (2/13, 11/13)."""
-    y = np.concatenate([np.arange(20.0), [10, 21, 12, 9]])
-    assert share(y, (20, 4), EQUAL, 0.05) == pytest.approx([0.3 + MEMORY * 2 / 13, 0.3 + MEMORY * 11 / 13])
+def test_in_large_batches_all_good_designs_count() -> None:
+    """In a batch of 20 there are two leaders, of 0 to 19 before the last is 18. Of 18, 21, 20, 17 and 16 zeros, places
+    in turns, the first earns 0 + 2, the second 3 + 0; the new best of 2 is clear, since 0.02 (19 - 9.5) is less.
+    Credit 0.4 (2/5, 3/5)."""
+    y = np.concatenate([np.arange(20.0), [18, 21, 20, 17], np.zeros(16)])
+    assert share(y, (20, 20), EQUAL, 0.05) == pytest.approx([0.3 + MEMORY * 2 / 5, 0.3 + MEMORY * 3 / 5])
 
 
 def test_a_gain_that_is_not_clear_counts_in_part() -> None:
@@ -66,9 +67,9 @@ def test_a_gain_that_is_not_clear_counts_in_part() -> None:
 
 
 def test_without_a_gain_shares_go_back_to_the_usual_ones() -> None:
-    """Credit 0.1 and 0.3, then 0.8 of it, 0.08 and 0.24: shares 0.5 (1 - 0.32) + 0.08 and + 0.24."""
+    """Credit 0.4, then 0.4 x 0.8 = 0.32: shares 0.34 and 0.66."""
     y = np.array([0.0, 1, 2, 0, 3, 1, 0, 0, 0])
-    assert share(y, (3, 4, 2), EQUAL, 0.05) == pytest.approx([0.42, 0.58])
+    assert share(y, (3, 4, 2), EQUAL, 0.05) == pytest.approx([0.34, 0.66])
 
 
 def test_nobody_falls_below_the_floor_and_failures_do_no_harm() -> None:

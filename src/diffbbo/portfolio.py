@@ -7,6 +7,7 @@ the same answer whenever it is asked again. Whoever tells rows in another order 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from .types import Array
 MEMORY = 0.4  # how far one clear success moves the shares
 CLEAR = 0.02  # a gain of this part of the way from the start data's median to the best is a clear success
 FADE = 0.2  # what is forgotten in a round without a gain
-LEADERS = 10  # a design earns by how far it exceeds the last of that many best values before
+LEADERS = 0.1  # a design earns by how far it exceeds the best values before, as many as this part of a batch
 STEP, FINEST = 0.1, 0.1 / 64  # of a number's range: where steps begin, and the smallest
 
 
@@ -39,30 +40,31 @@ def shares(y: Array, tells: Sequence[int], usual: Array, floor: float, learn: bo
     """The proposers' shares of the next batch and what they are owed (see `deal`), from all told values `y` (larger is
     better) in rounds of `tells` rows.
 
-    The first tell is the start data. In every later one a proposer earns what its designs exceed the tenth best value
-    before by: the best design alone is often luck. Shares go from the `usual` ones to what was earned, as far as there
-    is a clear new best, and never below `floor`. Without `learn` they stay the usual ones.
+    The first tell is the start data. In every later one, of n rows, a proposer earns what its designs exceed the best
+    n/10 values before by: who made the best one alone is often luck. Shares go from the `usual` ones to what was
+    earned, as far as there is a clear new best, and never below `floor`. Without `learn` they stay the usual ones.
     """
     credit, owed = np.zeros(len(usual)), np.zeros(len(usual))
     now = _mixed(usual, credit, floor)
-    leaders, middle = np.empty(0), np.nan
+    before, middle = np.empty(0), np.nan  # what was known before, best first
     for index, values in enumerate(_rounds(y, tells)):
         known = values[np.isfinite(values)]
         if index:
             places = deal(now, len(values), owed)
             owed += now * len(values) - np.bincount(places, minlength=len(now))
-        if index and learn and len(known) and len(leaders):
-            lead, way = max(0.0, known.max() - leaders[-1]), leaders[-1] - middle
+        if index and learn and len(known) and len(before):
+            lead, way = max(0.0, known.max() - before[0]), before[0] - middle
             clear = min(1.0, lead / (CLEAR * way)) if way > 0 else float(lead > 0)
             if lead > 0:
-                excess = np.where(np.isfinite(values), values - leaders[0], 0.0)
+                leaders = before[: ceil(LEADERS * len(values))]
+                excess = np.where(np.isfinite(values), values - leaders[-1], 0.0)
                 earned = np.bincount(places, np.maximum(0.0, excess), minlength=len(now))
                 credit += MEMORY * clear * (earned / earned.sum() - credit)
             credit *= 1 - FADE * (1 - clear)
             now = _mixed(usual, credit, floor)
         if len(known):
-            middle = middle if len(leaders) else float(np.median(known))
-            leaders = np.sort(np.concatenate([leaders, known]))[-LEADERS:]
+            middle = middle if len(before) else float(np.median(known))
+            before = -np.sort(-np.concatenate([before, known]))
     return now, owed
 
 
