@@ -3,7 +3,7 @@
     python -m experiments.comparison run|table|draw|again      (options: experiments/common.py)
 
 Seeds from 100 up, which nothing was tuned on: ten for what costs seconds and for `diffbbo`, five for the others. Those
-with ten have ten more where designs cost nothing to evaluate. What a method would choose by hardware is fixed, so that
+with ten have twenty more where designs cost nothing to evaluate. What a method would choose by hardware is fixed, so that
 cells of different machines are the same experiment: our two methods have the preset `fast`, Gaussian processes see 500
 rows.
 """
@@ -28,7 +28,7 @@ TASKS = ("tfbind8", "tfbind10", "tfbind10-clean", "superconductor", "ant", "dkit
 JUDGED = tuple(task for task in TASKS if task != "tfbind10")  # the raw lookup is mostly noise: reported, not ranked
 FREE = tuple(task for task in TASKS if task not in ("ant", "dkitty"))  # evaluated in no time: more seeds are cheap
 FIRST_SEED, ROUNDS, BATCH = 100, 16, 100
-MANY, MORE = 10, 20  # seeds of what is cheap to ask, and of that where it is cheap to evaluate, too
+MANY, MORE = 10, 30  # seeds of what is cheap to ask, and of that where it is cheap to evaluate, too
 # In the order of the figures: seeds, and roughly the seconds of a round, which only decide what runs first.
 METHODS = {
     "diffbbo": (MANY, 20.0), "diffbbo-paper": (5, 60.0), "gp-ei": (5, 30.0), "gp-ucb": (5, 30.0), "gp-jes": (5, 40.0),

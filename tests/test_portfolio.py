@@ -52,11 +52,13 @@ def test_who_finds_the_better_design_gets_more() -> None:
     assert share(y, (3, 4), EQUAL, 0.05) == pytest.approx([0.5 * (1 - MEMORY), 0.5 * (1 - MEMORY) + MEMORY])
 
 
-def test_in_large_batches_all_good_designs_count() -> None:
-    """In a batch of 20 there are two leaders, of 0 to 19 before the last is 18. Of 18, 21, 20, 17 and 16 zeros, places
-    in turns, the first earns 0 + 2, the second 3 + 0; the new best of 2 is clear, since 0.02 (19 - 9.5) is less.
-    Credit 0.4 (2/5, 3/5)."""
-    y = np.concatenate([np.arange(20.0), [18, 21, 20, 17], np.zeros(16)])
+def test_in_large_batches_a_tenth_of_the_designs_counts() -> None:
+    """In a batch of 20 the best two count, of 0 to 19 before the second is 18. Of 18, 21, 20, 17, 19, 18, 19 and 13
+    zeros, places in turns, the first earns its best two, 2 + 1 (and not another 1), the second 3 + 0; the new best of 2
+    is clear, since 0.02 (19 - 9.5) is less. Credit 0.4 (3/6, 3/6)."""
+    y = np.concatenate([np.arange(20.0), [18, 21, 20, 17, 19, 18, 19], np.zeros(13)])
+    assert share(y, (20, 20), EQUAL, 0.05) == pytest.approx([0.5, 0.5])
+    y[20 + 2] = 19  # now the first has 1 + 1: credit 0.4 (2/5, 3/5)
     assert share(y, (20, 20), EQUAL, 0.05) == pytest.approx([0.3 + MEMORY * 2 / 5, 0.3 + MEMORY * 3 / 5])
 
 

@@ -17,7 +17,7 @@ from .types import Array
 MEMORY = 0.4  # how far one clear success moves the shares
 CLEAR = 0.02  # a gain of this part of the way from the start data's median to the best is a clear success
 FADE = 0.2  # what is forgotten in a round without a gain
-LEADERS = 0.1  # a design earns by how far it exceeds the best values before, as many as this part of a batch
+LEADERS = 0.1  # as many best designs as this part of a batch decide who earns
 STEP, FINEST = 0.1, 0.1 / 64  # of a number's range: where steps begin, and the smallest
 
 
@@ -40,9 +40,10 @@ def shares(y: Array, tells: Sequence[int], usual: Array, floor: float, learn: bo
     """The proposers' shares of the next batch and what they are owed (see `deal`), from all told values `y` (larger is
     better) in rounds of `tells` rows.
 
-    The first tell is the start data. In every later one, of n rows, a proposer earns what its designs exceed the best
-    n/10 values before by: who made the best one alone is often luck. Shares go from the `usual` ones to what was
-    earned, as far as there is a clear new best, and never below `floor`. Without `learn` they stay the usual ones.
+    The first tell is the start data. In every later one, of n rows, a proposer earns what its best n/10 designs exceed
+    the best n/10 values before by: in a large batch, who made the best one alone is luck. Shares go from the `usual`
+    ones to what was earned, as far as there is a clear new best, and never below `floor`. Without `learn` they stay the
+    usual ones.
     """
     credit, owed = np.zeros(len(usual)), np.zeros(len(usual))
     now = _mixed(usual, credit, floor)
@@ -56,9 +57,9 @@ def shares(y: Array, tells: Sequence[int], usual: Array, floor: float, learn: bo
             lead, way = max(0.0, known.max() - before[0]), before[0] - middle
             clear = min(1.0, lead / (CLEAR * way)) if way > 0 else float(lead > 0)
             if lead > 0:
-                leaders = before[: ceil(LEADERS * len(values))]
-                excess = np.where(np.isfinite(values), values - leaders[-1], 0.0)
-                earned = np.bincount(places, np.maximum(0.0, excess), minlength=len(now))
+                count = ceil(LEADERS * len(values))
+                excess = np.where(np.isfinite(values), np.maximum(0.0, values - before[:count].min()), 0.0)
+                earned = np.array([np.sort(excess[places == arm])[-count:].sum() for arm in range(len(now))])
                 credit += MEMORY * clear * (earned / earned.sum() - credit)
             credit *= 1 - FADE * (1 - clear)
             now = _mixed(usual, credit, floor)
