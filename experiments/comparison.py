@@ -3,9 +3,9 @@
     python -m experiments.comparison run|table|draw|again      (options: experiments/common.py)
 
 Seeds from 100 up, which nothing was tuned on: ten for what costs seconds and for `diffbbo`, five for the others. Those
-with ten have twenty more where designs cost nothing to evaluate. What a method would choose by hardware is fixed, so that
-cells of different machines are the same experiment: our two methods have the preset `fast`, Gaussian processes see 500
-rows.
+with ten have ten more, which no version before has seen, where designs cost nothing to evaluate. What a method would
+choose by hardware is fixed, so that cells of different machines are the same experiment: our two methods have the
+preset `fast`, Gaussian processes see 500 rows.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from .results import Results
 TASKS = ("tfbind8", "tfbind10", "tfbind10-clean", "superconductor", "ant", "dkitty", "molecule")
 JUDGED = tuple(task for task in TASKS if task != "tfbind10")  # the raw lookup is mostly noise: reported, not ranked
 FREE = tuple(task for task in TASKS if task not in ("ant", "dkitty"))  # evaluated in no time: more seeds are cheap
-FIRST_SEED, ROUNDS, BATCH = 100, 16, 100
-MANY, MORE = 10, 30  # seeds of what is cheap to ask, and of that where it is cheap to evaluate, too
+ROUNDS, BATCH = 16, 100
+FIRST, FRESH = range(100, 110), range(120, 130)  # with those in between the version before was measured
+MANY = len(FIRST)  # seeds of what is cheap to ask; where it is cheap to evaluate, too, the fresh ones besides
 # In the order of the figures: seeds, and roughly the seconds of a round, which only decide what runs first.
 METHODS = {
     "diffbbo": (MANY, 20.0), "diffbbo-paper": (5, 60.0), "gp-ei": (5, 30.0), "gp-ucb": (5, 30.0), "gp-jes": (5, 40.0),
@@ -51,14 +52,14 @@ def cells(tasks: Sequence[str] = TASKS, rounds: int = ROUNDS, batch: int = BATCH
         (seed, METHODS[method][1], Cell(task, method, seed, rounds, batch, SETTINGS.get(method, "{}")))
         for method in METHODS
         for task in tasks
-        for seed in range(FIRST_SEED, FIRST_SEED + seeds_of(method, task))
+        for seed in seeds_of(method, task)
     ]
     return tuple(cell for *_, cell in sorted(every, key=lambda entry: entry[:2]))
 
 
-def seeds_of(method: str, task: str) -> int:
-    seeds = METHODS[method][0]
-    return MORE if seeds == MANY and task in FREE else seeds
+def seeds_of(method: str, task: str) -> list[int]:
+    count = METHODS[method][0]
+    return [*FIRST[:count], *(FRESH if count == MANY and task in FREE else ())]
 
 
 def draw(results: Results, places: Places) -> dict[str, str]:
