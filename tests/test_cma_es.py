@@ -191,6 +191,7 @@ def test_integers_of_any_range(space: Space) -> None:
         x = optimizer.ask(12).x
         optimizer.tell(x, x.sum(axis=1))
     space.check(x)
+    assert x.shape == (12, 2)
 
 
 def test_one_number_and_two_letters_are_spaces_too() -> None:
