@@ -1,5 +1,8 @@
 """What each part of the default brings: removed in turn, on the six tasks and a smooth problem, 8 rounds of 100.
 
+Where five seeds left open what a part brings, five more are run on tasks that are evaluated in no time; the whole's
+studies there are the first rounds of the comparison's.
+
 python -m experiments.ablation_parts run|table|draw|again      (options: experiments/common.py)
 """
 
@@ -7,53 +10,85 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+
 from diffbbo.compare import Cell
 from diffbbo.default import PARTS
 from diffbbo.figures import BLUE, GREY, OURS, new_figure, styled
 from diffbbo.proposers import USUAL
-from diffbbo.standings import Difference, differences
+from diffbbo.standings import Difference, Interval, area_of, curves_of, differences, paired, sign
 from diffbbo.terminal import interval
 
 from .common import Experiment, Places, main, save
 from .comparison import verdict
 from .page import NOTHING, markdown, picture
-from .results import Results
+from .results import Measured, Results, Row
 
 SMOOTH = "ackley-60:shift=1"  # the tasks are all rough
 TASKS = ("tfbind8", "tfbind10-clean", "superconductor", "ant", "dkitty", "molecule", SMOOTH)
 SEEDS, ROUNDS, BATCH = range(100, 105), 8, 100
+MORE = range(105, 110)
+FREE = ("tfbind8", "tfbind10-clean", "superconductor", "molecule")  # evaluated in no time: more seeds are cheap
 WHOLE = "diffbbo"
-LESS = {f"without {part}": part for part in (*USUAL, *PARTS)}
+BOTH = "without judged and pairs"  # both choose among children: either may do what the other would
+LESS = {f"without {part}": (part,) for part in (*USUAL, *PARTS)} | {BOTH: ("judged", "pairs")}
+DOUBTED = {f"without {part}" for part in ("judged", "vary", "smoothing", "usual values", "worth", "pairs")} | {BOTH}
 
 
 def cells() -> tuple[Cell, ...]:
-    return tuple(
-        Cell(task, WHOLE, seed, ROUNDS, BATCH, json.dumps({"preset": "fast", "without": without}), label)
-        for seed in SEEDS
-        for task in TASKS
-        for label, without in [(WHOLE, []), *((label, [part]) for label, part in LESS.items())]
-    )
+    first = [(seed, task, label) for seed in SEEDS for task in TASKS for label in (WHOLE, *LESS)]
+    more = [(seed, task, label) for seed in MORE for task in FREE for label in LESS if label in DOUBTED]
+    return tuple(_cell(*which) for which in (*first, *more))
+
+
+def _cell(seed: int, task: str, label: str) -> Cell:
+    settings = json.dumps({"preset": "fast", "without": LESS.get(label, ())})
+    return Cell(task, WHOLE, seed, ROUNDS, BATCH, settings, label)
 
 
 def draw(results: Results, places: Places) -> dict[str, str]:
     if not results.rows:
         return {"table": NOTHING, "figure": NOTHING}
-    paired = {(d.task, d.rival): d for d in differences(results.rows, WHOLE) if d.seeds}
-    return {"table": table(paired), "figure": figure(paired, places)}
+    rows = [*results.rows, *whole_elsewhere(Measured.read(places.results, "comparison"))]
+    found = {(d.task, d.rival): d for d in differences(rows, WHOLE) if d.seeds}
+    return {"table": table(found, overall(rows)), "figure": figure(found, places)}
 
 
-def table(paired: dict[tuple[str, str], Difference]) -> str:
+def whole_elsewhere(comparison: Measured) -> list[Row]:
+    """The whole's rows of more seeds, which the comparison has: studies with the same settings, in more rounds."""
+    keys = [(task, WHOLE, seed, BATCH) for task in FREE for seed in MORE]
+    return [row for key in keys for row in comparison.rows.get(key, []) if row["round"] <= ROUNDS]
+
+
+def overall(rows: list[Row]) -> dict[str, Interval]:
+    """What each part brings over all problems and seeds, in standard deviations of the whole's area between seeds: in
+    the unit of no task."""
+    found: dict[str, list[float]] = {label: [] for label in LESS}
+    for task in TASKS:
+        here = [row for row in rows if row["task"] == task]
+        areas = {m: area_of(curves_of([row for row in here if row["method"] == m])) for m in (WHOLE, *LESS)}
+        spread = float(np.std(list(areas[WHOLE].values()), ddof=1)) if len(areas[WHOLE]) > 1 else 0.0
+        for label, values in found.items():
+            values.extend(sign(task) * paired(areas[WHOLE], areas[label]) / spread if spread else ())
+    return {label: Interval.of(np.array(values)) for label, values in found.items()}
+
+
+def table(found: dict[tuple[str, str], Difference], overall: dict[str, Interval]) -> str:
     """By how much the whole is better than without a part, in area, and whether that is sure."""
     lines = []
     for label in LESS:
-        found = [paired.get((task, label)) for task in TASKS]
-        lines.append(
-            [label, *(f"{interval(d.area, d.seeds)}, {verdict(d.area, d.seeds)}" if d else "-" for d in found)]
-        )
-    return markdown(["", *TASKS], lines)
+        here = [found.get((task, label)) for task in TASKS]
+        seeds = [d.seeds for d in here if d]
+        lines.append([
+            label,
+            *(f"{interval(d.area, d.seeds)}, {verdict(d.area, d.seeds)}" if d else "-" for d in here),
+            f"{interval(overall[label], sum(seeds))}, {verdict(overall[label], sum(seeds))}",
+            f"{min(seeds)} to {max(seeds)}" if seeds else "-",
+        ])  # fmt: skip
+    return markdown(["", *TASKS, "all, in deviations", "seeds"], lines)
 
 
-def figure(paired: dict[tuple[str, str], Difference], places: Places) -> str:
+def figure(found: dict[tuple[str, str], Difference], places: Places) -> str:
     """One panel per task: what is lost without each part, with its interval."""
     with styled():
         drawn = new_figure(7.2, 4.2)
@@ -63,12 +98,12 @@ def figure(paired: dict[tuple[str, str], Difference], places: Places) -> str:
         for panel, task in zip(panels.flat, TASKS, strict=False):
             panel.axvline(0, color=GREY, linewidth=0.8)
             for place, label in enumerate(LESS):
-                d = paired.get((task, label))
+                d = found.get((task, label))
                 if d is not None:
                     sure = verdict(d.area, d.seeds) in ("better", "worse")
                     panel.plot([d.area.low, d.area.high], [place, place], color=OURS if sure else BLUE, linewidth=1.2)
                     panel.plot([d.area.mean], [place], "o", color=OURS if sure else BLUE, markersize=3.5)
-            if not any(where == task for where, _ in paired):
+            if not any(where == task for where, _ in found):
                 panel.text(0.5, 0.5, "not run yet", transform=panel.transAxes, ha="center", color=GREY)
             panel.set_title(task)
             panel.locator_params(axis="x", nbins=3)

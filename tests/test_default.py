@@ -38,12 +38,14 @@ def test_every_proposer_gets_its_share(tiny: EnsembleConfig, space: Space) -> No
 
 
 def test_success_moves_the_shares(tiny: EnsembleConfig) -> None:
-    """Of a batch of ten, place 0 is vary's (the largest share); if it alone is good, vary gets more of the next."""
+    """Of a batch of ten, place 0 is vary's (the largest share), as six are; the others have 1, 2, 1 and 0. If the first
+    alone is good, it is the one find: 0.1, 0.2, 0.1, 0 and 0.6 were expected. With one more for everybody, usual shares
+    times squared ratios are 0.1 / 1.21, 0.2 / 1.44, 0.05 / 1.21, 0.05 and 0.6 x 4 / 2.56: vary has 0.750."""
     optimizer = told(SQUARE, tiny)
     batch = optimizer.ask(10)
     optimizer.tell(batch, [5.0] + [-9.0] * 9)
     shares = optimizer.ask(10).info["shares"]
-    assert shares["vary"] == pytest.approx(0.5 * 0.6 + 0.4) and sum(shares.values()) == pytest.approx(1.0)
+    assert shares["vary"] == pytest.approx(0.7498, abs=1e-4) and sum(shares.values()) == pytest.approx(1.0, abs=1e-3)
 
 
 def only(*arms: str) -> tuple[str, ...]:
@@ -64,8 +66,9 @@ def test_inverse_alone_is_algorithm_1(tiny: EnsembleConfig) -> None:
 
 
 def test_members_are_recorded_for_what_the_inverse_model_drew(tiny: EnsembleConfig) -> None:
+    """A tenth of 50 places are the inverse model's; one in five of its draws may be known or too near."""
     member = told(SQUARE, tiny).ask(50).member
-    assert (member >= 0).sum() >= 7 and (member < tiny.members).all() and (member == -1).sum() >= 20
+    assert (member >= 0).sum() >= 4 and (member < tiny.members).all() and (member == -1).sum() >= 20
 
 
 @pytest.mark.parametrize(("without", "why"), [(tuple(USUAL), "leaves no proposer"), (("oracle",), "unknown 'oracle'")])

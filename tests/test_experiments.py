@@ -227,6 +227,34 @@ def test_every_experiment_draws(experiment: Experiment, tmp_path: Path) -> None:
             assert len(text.splitlines()) == 2 + shown.get(experiment.name, len(experiment.methods)), part
 
 
+def test_what_a_part_brings_over_all_problems() -> None:
+    """The whole has areas 1, 2, 3 on one task and 10, 30 on another where less is better: deviations of 1 and 14.142.
+    Without a part they are 0, 1, 2 and 24.142, 44.142: it brings one deviation everywhere."""
+    smooth = ablation_parts.SMOOTH
+    made = {("tfbind8", "diffbbo"): [1, 2, 3], ("tfbind8", "without leap"): [0, 1, 2],
+            (smooth, "diffbbo"): [10, 30], (smooth, "without leap"): [24.142, 44.142]}  # fmt: skip
+    rows = [
+        {"task": task, "method": method, "seed": seed, "round": 1, "best": best}
+        for (task, method), values in made.items()
+        for seed, best in enumerate(values)
+    ]
+    found = ablation_parts.overall(rows)["without leap"]
+    assert (found.mean, found.low, found.high) == pytest.approx((1.0, 1.0, 1.0), abs=1e-4)
+
+
+def test_more_studies_of_the_whole_are_the_comparisons_first_rounds() -> None:
+    key = ("tfbind8", "diffbbo", 105, 100)
+    rows = [{"task": "tfbind8", "method": "diffbbo", "seed": 105, "round": k} for k in range(1, 17)]
+    others = {("tfbind8", "random", 105, 100): rows, ("tfbind8", "diffbbo", 130, 100): rows}
+    assert ablation_parts.whole_elsewhere(Measured(rows={key: rows} | others)) == rows[:8]
+    alike = {cell for cell in comparison.cells() if cell.method == "diffbbo" and cell.seed in ablation_parts.MORE}
+    for cell in (cell for cell in alike if cell.task in ablation_parts.FREE):
+        assert cell.batch == ablation_parts.BATCH and json.loads(cell.settings).get("preset", "auto") in (
+            "auto",
+            "fast",
+        )
+
+
 # ---- the grids -------------------------------------------------------------------------------------------
 
 

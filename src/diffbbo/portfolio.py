@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from .types import Array
 
-MEMORY = 0.4  # how far one clear success moves the shares
-CLEAR = 0.02  # a gain of this part of the way from the start data's median to the best is a clear success
-FADE = 0.2  # what is forgotten in a round without a gain
-LEADERS = 0.1  # as many best designs as this part of a batch decide who earns
+MEMORY = 0.8  # of what was found in a round, how much counts in the next
+LEADERS = 0.1  # a design is a find when it is among as many best ones as this part of a batch
+KEEN = 2  # how strongly shares follow finds, as a power
+DOUBT = 1.0  # finds that everyone is credited with, and expected to have, beforehand
 STEP, FINEST = 0.1, 0.1 / 64  # of a number's range: where steps begin, and the smallest
 
 
@@ -40,32 +40,29 @@ def shares(y: Array, tells: Sequence[int], usual: Array, floor: float, learn: bo
     """The proposers' shares of the next batch and what they are owed (see `deal`), from all told values `y` (larger is
     better) in rounds of `tells` rows.
 
-    The first tell is the start data. In every later one, of n rows, a proposer earns what its best n/10 designs exceed
-    the best n/10 values before by: in a large batch, who made the best one alone is luck. Shares go from the `usual`
-    ones to what was earned, as far as there is a clear new best, and never below `floor`. Without `learn` they stay the
-    usual ones.
+    The first tell is the start data. In every later one, of n rows, a design is a find when it is new among the best
+    n/10: in a large batch, who made the best one alone is luck. Each proposer's share is its `usual` one times the
+    square of how many finds it has made to how many it should have had, had all been equally good; never below `floor`.
+    What is long ago counts for less. Without `learn` shares stay the usual ones.
     """
-    credit, owed = np.zeros(len(usual)), np.zeros(len(usual))
-    now = _mixed(usual, credit, floor)
-    before, middle = np.empty(0), np.nan  # what was known before, best first
+    finds, tried, owed = np.zeros((3, len(usual)))
+    now = _floored(usual, floor)
+    before = np.empty(0)  # what was known before, best first
     for index, values in enumerate(_rounds(y, tells)):
-        known = values[np.isfinite(values)]
+        after = -np.sort(-np.concatenate([before, values[np.isfinite(values)]]))
         if index:
             places = deal(now, len(values), owed)
             owed += now * len(values) - np.bincount(places, minlength=len(now))
-        if index and learn and len(known) and len(before):
-            lead, way = max(0.0, known.max() - before[0]), before[0] - middle
-            clear = min(1.0, lead / (CLEAR * way)) if way > 0 else float(lead > 0)
-            if lead > 0:
-                count = ceil(LEADERS * len(values))
-                excess = np.where(np.isfinite(values), np.maximum(0.0, values - before[:count].min()), 0.0)
-                earned = np.array([np.sort(excess[places == arm])[-count:].sum() for arm in range(len(now))])
-                credit += MEMORY * clear * (earned / earned.sum() - credit)
-            credit *= 1 - FADE * (1 - clear)
-            now = _mixed(usual, credit, floor)
-        if len(known):
-            middle = middle if len(before) else float(np.median(known))
-            before = -np.sort(-np.concatenate([before, known]))
+        if index and learn and len(values) and len(before):
+            last = ceil(LEADERS * len(values)) - 1
+            found = values >= after[min(last, len(after) - 1)]
+            if last < len(before):
+                found &= values > before[last]
+            finds = MEMORY * finds + np.bincount(places[found], minlength=len(now))
+            tried = MEMORY * tried + np.bincount(places, minlength=len(now))
+            expected = finds.sum() * tried / tried.sum()
+            now = _floored(usual * ((finds + DOUBT) / (expected + DOUBT)) ** KEEN, floor)
+        before = after
     return now, owed
 
 
@@ -86,9 +83,9 @@ def step_length(y: Array, tells: Sequence[int]) -> float:
     return length
 
 
-def _mixed(usual: Array, credit: Array, floor: float) -> Array:
-    mixed = np.maximum(usual * (1 - credit.sum()) + credit, floor)
-    return np.asarray(mixed / mixed.sum())
+def _floored(shares: Array, floor: float) -> Array:
+    raised = np.maximum(shares / shares.sum(), floor)
+    return np.asarray(raised / raised.sum())
 
 
 def _rounds(y: Array, tells: Sequence[int]) -> list[Array]:

@@ -27,7 +27,7 @@ from .variation import apart, breed, changes, choices, mutate, numbers, scaled, 
 if TYPE_CHECKING:
     from .forward.panel import Panel
 
-USUAL = {"inverse": 0.2, "judged": 0.15, "climb": 0.05, "leap": 0.1, "vary": 0.5}  # shares before anything is known
+USUAL = {"inverse": 0.1, "judged": 0.2, "climb": 0.05, "leap": 0.05, "vary": 0.6}  # shares before anything is known
 JUDGED = {"judged", "climb", "leap"}  # those that ask the panel
 PARENTS = 10
 POOL = 20  # designs judged per design asked for

@@ -144,13 +144,14 @@ def differences(rows: Rows, method: str) -> list[Difference]:
         mine = curves_of([row for row in here if row["method"] == method])
         for rival in dict.fromkeys(row["method"] for row in here if row["method"] != method):
             theirs = curves_of([row for row in here if row["method"] == rival])
-            seeds = [seed for seed in mine if seed in theirs]
-            intervals = []
-            for measure in (area_of, final_of):
-                ours, other = measure(mine), measure(theirs)
-                intervals.append(Interval.of(sign(task) * np.array([ours[s] - other[s] for s in seeds])))
-            found.append(Difference(task, method, rival, len(seeds), *intervals))
+            area, final = (sign(task) * paired(measure(mine), measure(theirs)) for measure in (area_of, final_of))
+            found.append(Difference(task, method, rival, len(area), Interval.of(area), Interval.of(final)))
     return found
+
+
+def paired(ours: Mapping[int, float], other: Mapping[int, float]) -> Array:
+    """By how much ours is more, seed by seed, over the seeds that both have."""
+    return np.array([ours[seed] - other[seed] for seed in ours if seed in other])
 
 
 def mean_ranks(table: Sequence[Standing]) -> dict[str, float]:
