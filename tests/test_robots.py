@@ -40,16 +40,25 @@ def test_the_first_stored_design_is_the_default_one(task) -> None:
     assert (np.abs(task.x[0] - np.clip(task.robot.default, low, high)) <= grain).all()
 
 
+def come_again(task, seed: int, count: int) -> int:
+    """How many of `count` stored designs have their score again, but for the rounding of a sum.
+
+    Norms and products in a reward differ in their last bit from processor to processor (with fused multiply-add or
+    without), and a hundred rewards of up to 40 add up to less than 1e-12 of that. An episode that really goes another
+    way differs by far more than 1e-9, since a robot's contacts magnify whatever there is.
+    """
+    rows = np.random.default_rng(seed).choice(len(task.table), count, replace=False)
+    return int((np.abs(task.evaluate(task.x[rows]) - task.table[rows]) < 1e-9).sum())
+
+
 def test_stored_scores_come_again(task) -> None:
     """A few here, 50 in the slow test below."""
-    rows = np.random.default_rng(1).choice(len(task.table), 6, replace=False)
-    assert (task.evaluate(task.x[rows]) == task.table[rows]).sum() >= 5
+    assert come_again(task, seed=1, count=6) >= 5
 
 
 @pytest.mark.slow
 def test_45_of_50_stored_scores_come_again(task) -> None:
-    rows = np.random.default_rng(0).choice(len(task.table), 50, replace=False)
-    assert (task.evaluate(task.x[rows]) == task.table[rows]).sum() >= 45
+    assert come_again(task, seed=0, count=50) >= 45
 
 
 def test_the_morphology_matters(task) -> None:
