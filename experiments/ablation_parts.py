@@ -19,6 +19,7 @@ from diffbbo.proposers import USUAL
 from diffbbo.standings import Difference, Interval, area_of, curves_of, differences, paired, sign
 from diffbbo.terminal import interval
 
+from . import comparison
 from .common import Experiment, Places, main, save
 from .comparison import verdict
 from .page import NOTHING, markdown, picture
@@ -28,7 +29,7 @@ SMOOTH = "ackley-60:shift=1"  # the tasks are all rough
 TASKS = ("tfbind8", "tfbind10-clean", "superconductor", "ant", "dkitty", "molecule", SMOOTH)
 SEEDS, ROUNDS, BATCH = range(100, 105), 8, 100
 MORE = range(105, 110)
-FREE = ("tfbind8", "tfbind10-clean", "superconductor", "molecule")  # evaluated in no time: more seeds are cheap
+FREE = tuple(task for task in comparison.FREE if task in TASKS)
 WHOLE = "diffbbo"
 BOTH = "without judged and pairs"  # both choose among children: either may do what the other would
 LESS = {f"without {part}": (part,) for part in (*USUAL, *PARTS)} | {BOTH: ("judged", "pairs")}
@@ -50,15 +51,15 @@ def _cell(seed: int, task: str, label: str) -> Cell:
 def draw(results: Results, places: Places) -> dict[str, str]:
     if not results.rows:
         return {"table": NOTHING, "figure": NOTHING}
-    rows = [*results.rows, *whole_elsewhere(Measured.read(places.results, "comparison"))]
+    rows = [*results.rows, *whole_elsewhere(Measured.read(places.results, comparison.COMPARISON.name))]
     found = {(d.task, d.rival): d for d in differences(rows, WHOLE) if d.seeds}
     return {"table": table(found, overall(rows)), "figure": figure(found, places)}
 
 
-def whole_elsewhere(comparison: Measured) -> list[Row]:
+def whole_elsewhere(measured: Measured) -> list[Row]:
     """The whole's rows of more seeds, which the comparison has: studies with the same settings, in more rounds."""
     keys = [(task, WHOLE, seed, BATCH) for task in FREE for seed in MORE]
-    return [row for key in keys for row in comparison.rows.get(key, []) if row["round"] <= ROUNDS]
+    return [row for key in keys for row in measured.rows.get(key, []) if row["round"] <= ROUNDS]
 
 
 def overall(rows: list[Row]) -> dict[str, Interval]:
@@ -74,7 +75,7 @@ def overall(rows: list[Row]) -> dict[str, Interval]:
     return {label: Interval.of(np.array(values)) for label, values in found.items()}
 
 
-def table(found: dict[tuple[str, str], Difference], overall: dict[str, Interval]) -> str:
+def table(found: dict[tuple[str, str], Difference], together: dict[str, Interval]) -> str:
     """By how much the whole is better than without a part, in area, and whether that is sure."""
     lines = []
     for label in LESS:
@@ -83,7 +84,7 @@ def table(found: dict[tuple[str, str], Difference], overall: dict[str, Interval]
         lines.append([
             label,
             *(f"{interval(d.area, d.seeds)}, {verdict(d.area, d.seeds)}" if d else "-" for d in here),
-            f"{interval(overall[label], sum(seeds))}, {verdict(overall[label], sum(seeds))}",
+            f"{interval(together[label], sum(seeds))}, {verdict(together[label], sum(seeds))}",
             f"{min(seeds)} to {max(seeds)}" if seeds else "-",
         ])  # fmt: skip
     return markdown(["", *TASKS, "all, in deviations", "seeds"], lines)
