@@ -247,12 +247,12 @@ def test_more_studies_of_the_whole_are_the_comparisons_first_rounds() -> None:
     rows = [{"task": "tfbind8", "method": "diffbbo", "seed": 105, "round": k} for k in range(1, 17)]
     others = {("tfbind8", "random", 105, 100): rows, ("tfbind8", "diffbbo", 130, 100): rows}
     assert ablation_parts.whole_elsewhere(Measured(rows={key: rows} | others)) == rows[:8]
-    alike = {cell for cell in comparison.cells() if cell.method == "diffbbo" and cell.seed in ablation_parts.MORE}
-    for cell in (cell for cell in alike if cell.task in ablation_parts.FREE):
-        assert cell.batch == ablation_parts.BATCH and json.loads(cell.settings).get("preset", "auto") in (
-            "auto",
-            "fast",
-        )
+    whole = next(cell for cell in ablation_parts.cells() if cell.shown == ablation_parts.WHOLE)
+    preset = {"preset": json.loads(whole.settings)["preset"]}
+    keys = {(task, seed) for task in ablation_parts.FREE for seed in ablation_parts.MORE}
+    same = [cell for cell in comparison.cells() if cell.method == whole.method and (cell.task, cell.seed) in keys]
+    assert len(same) == len(keys) == 20
+    assert all(cell.batch == whole.batch and json.loads(cell.settings) == preset for cell in same)
 
 
 # ---- the grids -------------------------------------------------------------------------------------------
