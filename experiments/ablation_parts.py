@@ -1,14 +1,14 @@
 """What each part of the default brings: removed in turn, on the six tasks and a smooth problem, 8 rounds of 100.
 
-Where five seeds left open what a part brings, five more are run on tasks that are evaluated in no time; the whole's
-studies there are the first rounds of the comparison's.
+    python -m experiments.ablation_parts run|table|draw|again      (options: experiments/common.py)
 
-python -m experiments.ablation_parts run|table|draw|again      (options: experiments/common.py)
+The whole's studies are the first rounds of the comparison's and, on the smooth problem, of the synthetic ones.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,47 +19,44 @@ from diffbbo.proposers import USUAL
 from diffbbo.standings import Difference, Interval, area_of, curves_of, differences, paired, sign
 from diffbbo.terminal import interval
 
-from . import comparison
 from .common import Experiment, Places, main, save
-from .comparison import verdict
+from .comparison import COMPARISON, verdict
 from .page import NOTHING, markdown, picture
 from .results import Measured, Results, Row
+from .synthetic import SYNTHETIC
 
 SMOOTH = "ackley-60:shift=1"  # the tasks are all rough
 TASKS = ("tfbind8", "tfbind10-clean", "superconductor", "ant", "dkitty", "molecule", SMOOTH)
 SEEDS, ROUNDS, BATCH = range(100, 105), 8, 100
-MORE = range(105, 110)
-FREE = tuple(task for task in comparison.FREE if task in TASKS)
 WHOLE = "diffbbo"
-BOTH = "without judged and pairs"  # both choose among children: either may do what the other would
-LESS = {f"without {part}": (part,) for part in (*USUAL, *PARTS)} | {BOTH: ("judged", "pairs")}
-OPEN = tuple(f"without {part}" for part in ("judged", "vary", "smoothing", "pairs"))  # after five seeds
-DOUBTED = dict.fromkeys((*OPEN, BOTH), FREE) | {"without usual values": ("superconductor",)}  # which others do not have
+LESS = {f"without {part}": part for part in (*USUAL, *PARTS)}
+SHARING = ("superconductor", "ant", "dkitty")  # whose designs have numbers in common, so that there are usual values
 
 
 def cells() -> tuple[Cell, ...]:
-    first = [(seed, task, label) for seed in SEEDS for task in TASKS for label in (WHOLE, *LESS)]
-    more = [(seed, task, label) for seed in MORE for label, where in DOUBTED.items() for task in where]
-    return tuple(_cell(*which) for which in (*first, *more))
-
-
-def _cell(seed: int, task: str, label: str) -> Cell:
-    settings = json.dumps({"preset": "fast", "without": LESS.get(label, ())})
-    return Cell(task, WHOLE, seed, ROUNDS, BATCH, settings, label)
+    return tuple(
+        Cell(task, WHOLE, seed, ROUNDS, BATCH, json.dumps({"preset": "fast", "without": [part]}), label)
+        for seed in SEEDS
+        for task in TASKS
+        for label, part in LESS.items()
+        if part != "usual values" or task in SHARING
+    )
 
 
 def draw(results: Results, places: Places) -> dict[str, str]:
     if not results.rows:
         return {"table": NOTHING, "figure": NOTHING}
-    rows = [*results.rows, *whole_elsewhere(Measured.read(places.results, comparison.COMPARISON.name))]
+    elsewhere = [Measured.read(places.results, experiment.name) for experiment in (COMPARISON, SYNTHETIC)]
+    rows = [*results.rows, *whole(elsewhere)]
     found = {(d.task, d.rival): d for d in differences(rows, WHOLE) if d.seeds}
     return {"table": table(found, overall(rows)), "figure": figure(found, places)}
 
 
-def whole_elsewhere(measured: Measured) -> list[Row]:
-    """The whole's rows of more seeds, which the comparison has: studies with the same settings, in more rounds."""
-    keys = [(task, WHOLE, seed, BATCH) for task in FREE for seed in MORE]
-    return [row for key in keys for row in measured.rows.get(key, []) if row["round"] <= ROUNDS]
+def whole(elsewhere: Sequence[Measured]) -> list[Row]:
+    """The whole's rows, which other experiments have: studies with the same settings, in more rounds."""
+    keys = {(cell.task, WHOLE, cell.seed, cell.batch) for cell in cells()}
+    every = [row for measured in elsewhere for key in sorted(keys) for row in measured.rows.get(key, [])]
+    return [row for row in every if row["round"] <= ROUNDS]
 
 
 def overall(rows: list[Row]) -> dict[str, Interval]:
@@ -119,7 +116,7 @@ def figure(found: dict[tuple[str, str], Difference], places: Places) -> str:
     return picture("ablation_parts", "What is lost without each part, by task")
 
 
-ABLATION = Experiment("ablation_parts", TASKS, (WHOLE, *LESS), cells(), draw)
+ABLATION = Experiment("ablation_parts", TASKS, tuple(LESS), cells(), draw)
 
 if __name__ == "__main__":
     main(ABLATION)

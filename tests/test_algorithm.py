@@ -15,7 +15,7 @@ from diffbbo.diffusion.config import resolve_preset
 from diffbbo.types import DeviceError, InputError
 
 SQUARE = Space((Real("a", 0, 1), Real("b", 0, 1)))
-ALONE = partial(DiffBBO, without=("judged", "climb", "leap", "vary"))  # Algorithm 1 without the other proposers
+ALONE = partial(DiffBBO, without=("climb", "leap", "vary"))  # Algorithm 1 without the other proposers
 
 
 def told(config: EnsembleConfig, y_of: object, minimize: bool = False, paper: bool = False) -> DiffBBO:

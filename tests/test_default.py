@@ -7,7 +7,7 @@ import pytest
 
 from diffbbo import DiffBBO, EnsembleConfig, InputError, Integer, Real, Sequence, Space, make_task
 from diffbbo.default import PARTS
-from diffbbo.proposers import PARENTS, USUAL, Round, _in_turns
+from diffbbo.proposers import USUAL, _in_turns
 from diffbbo.types import row_keys
 from diffbbo.variation import apart, changes, scaled, unscaled
 
@@ -38,14 +38,16 @@ def test_every_proposer_gets_its_share(tiny: EnsembleConfig, space: Space) -> No
 
 
 def test_success_moves_the_shares(tiny: EnsembleConfig) -> None:
-    """Of a batch of ten, place 0 is vary's (the largest share), as six are; the others have 1, 2, 1 and 0. If the first
-    alone is good, it is the one find: 0.1, 0.2, 0.1, 0 and 0.6 were expected. With one more for everybody, usual shares
-    times squared ratios are 0.1 / 1.21, 0.2 / 1.44, 0.05 / 1.21, 0.05 and 0.6 x 4 / 2.56: vary has 0.750."""
+    """Of a batch of ten, place 0 is vary's (the largest share), as seven are; the others have one each. If the first
+    alone is good, it is the one find: 0.1, 0.1, 0.1 and 0.7 were expected. With one more for everybody, usual shares
+    times squared ratios are 0.15 / 1.21, 0.1 / 1.21, 0.05 / 1.21 and 0.7 x 4 / 2.89: 0.9689 of 1.2168 is vary's."""
     optimizer = told(SQUARE, tiny)
     batch = optimizer.ask(10)
+    assert batch.info["asked"] == {"inverse": 1, "climb": 1, "leap": 1, "vary": 7}
     optimizer.tell(batch, [5.0] + [-9.0] * 9)
     shares = optimizer.ask(10).info["shares"]
-    assert shares["vary"] == pytest.approx(0.7498, abs=1e-4) and sum(shares.values()) == pytest.approx(1.0, abs=1e-3)
+    assert shares["vary"] == pytest.approx(0.9689 / 1.2168, abs=1e-4)
+    assert sum(shares.values()) == pytest.approx(1.0, abs=1e-3)
 
 
 def only(*arms: str) -> tuple[str, ...]:
@@ -66,14 +68,14 @@ def test_inverse_alone_is_algorithm_1(tiny: EnsembleConfig) -> None:
 
 
 def test_members_are_recorded_for_what_the_inverse_model_drew(tiny: EnsembleConfig) -> None:
-    """A tenth of 50 places are the inverse model's; one in five of its draws may be known or too near."""
+    """Seven or eight of 50 places are the inverse model's; one in five of its draws may be known or too near."""
     member = told(SQUARE, tiny).ask(50).member
-    assert (member >= 0).sum() >= 4 and (member < tiny.members).all() and (member == -1).sum() >= 20
+    assert (member >= 0).sum() >= 6 and (member < tiny.members).all() and (member == -1).sum() >= 20
 
 
 @pytest.mark.parametrize(("without", "why"), [(tuple(USUAL), "leaves no proposer"), (("oracle",), "unknown 'oracle'")])
 def test_parts_that_cannot_be_left_out(without: tuple[str, ...], why: str) -> None:
-    with pytest.raises(InputError, match=f"{why}.*Leave out some of inverse, judged, climb, leap, vary, shares"):
+    with pytest.raises(InputError, match=f"{why}.*Leave out some of inverse, climb, leap, vary, shares"):
         DiffBBO(SQUARE, without=without)
 
 
@@ -86,22 +88,6 @@ def test_a_part_left_out_makes_a_difference_and_is_recorded(tiny: EnsembleConfig
     assert not np.array_equal(whole.ask(20).x, less.ask(20).x)
     if part == "shares by success":
         assert less.ask(20).info["shares"] == USUAL != whole.ask(20).info["shares"]
-
-
-def test_every_other_child_is_the_better_of_two(tiny: EnsembleConfig) -> None:
-    """On a slope of all columns a judge tells children apart. The better of two normal values lies 0.56 deviations
-    above the mean on average, the one that a judge with a correlation of r prefers 0.56 r; a judge of only 0.6 would
-    lead by 0.34. Two halves of 400 children each are compared to +- 0.07 deviations."""
-    x = CUBE.sample(400, np.random.default_rng(0))
-    optimizer = DiffBBO(CUBE, seed=1, config=tiny, device="cpu")
-    optimizer.tell(x, x.sum(axis=1))
-    lead = {}
-    for without in ((), ("pairs",)):
-        round_ = Round(optimizer, tuple(USUAL), without, optimizer.data.distinct(), 400, np.random.default_rng(0))
-        height = round_.vary()[0].sum(axis=1)
-        lead[without] = (height[1::2].mean() - height[::2].mean()) / height[::2].std()
-    assert 0.34 - 0.14 < lead[()] < 0.56 + 0.14
-    assert abs(lead[("pairs",)]) < 0.14
 
 
 def test_a_first_batch_is_half_drawn_to_the_middle(tiny: EnsembleConfig) -> None:
@@ -167,22 +153,6 @@ def test_what_most_designs_lack_most_proposals_lack(tiny: EnsembleConfig) -> Non
 def test_turns_take_the_first_of_every_group_first() -> None:
     order = _in_turns(np.array([1, 0, 0, 2, 1, 0]), np.random.default_rng(0))
     assert sorted(order[:3]) == [0, 1, 3] and sorted(order[3:5]) == [2, 4] and order[5] == 5
-
-
-def test_half_of_the_parents_are_not_there_by_luck(tiny: EnsembleConfig) -> None:
-    """Noise of deviation 1 on a slope of height 3, six times: without the panel parents are the luckiest designs."""
-    height: dict[tuple[str, ...], list[float]] = {("vary",): [], ("judged", "vary"): []}
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        x = SQUARE.sample(400, rng)
-        y = 3 * x[:, 0] + rng.standard_normal(400)
-        for arms, means in height.items():
-            optimizer = DiffBBO(SQUARE, seed=0, config=tiny, device="cpu", without=only(*arms))
-            optimizer.tell(x, y)
-            data = optimizer.data.distinct()
-            parents = Round(optimizer, optimizer.arms, optimizer.without, data, 10, rng).parents
-            means.append(float(parents[PARENTS // 2 :, 0].mean()))
-    assert np.mean(height["judged", "vary"]) > 0.85 > np.mean(height["vary",])
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ def main(storage: str) -> None:
         told.set_title("designs tried")
         drawn.scatter(*x.T, color="#DDDDDD", s=3)
         for w, colour in COLOURS.items():
-            others = ("judged", "climb", "leap", "vary")
+            others = ("climb", "leap", "vary")
             opt = db.DiffBBO(space, seed=0, acquisition=db.FixedWeight(w), without=others, device="cpu")
             opt.tell(x, y)
             batch = opt.ask(60)

@@ -1,6 +1,6 @@
 """The default: an inverse model, variation and forward models share every batch by their success.
 
-Each of five proposers (proposers.py) has its usual share; who finds better designs gets more of the next batch
+Each of four proposers (proposers.py) has its usual share; who finds better designs gets more of the next batch
 (portfolio.py). docs/method.md explains and measures the parts.
 """
 
@@ -23,7 +23,7 @@ from .spaces import Space
 from .types import InputError
 from .variation import numbers, scaled, unscaled
 
-PARTS = ("shares by success", "temperature", "smoothing", "usual values", "worth", "pairs")  # can be left out, too
+PARTS = ("shares by success", "temperature", "usual values")  # can be left out, too
 FLOOR = 0.03  # nobody's share falls below
 STEPS = 800  # of training at most, with the preset `fast`
 

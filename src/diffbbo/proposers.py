@@ -2,10 +2,9 @@
 
 inverse   draws of p(x | y), each at a score and a temperature of its own, and the best designs part-noised and
           denoised under a high score
-judged    what forward models find worth most among many of those draws and many children of the best designs
 climb     where each opinion of the panel ends when it climbs from the best designs
 leap      what the panel likes best anywhere in the space, and where it ends when it climbs from there
-vary      children of the best designs, by crossover and mutation; half of them the better of two
+vary      children of the best designs, by crossover and mutation
 """
 
 from __future__ import annotations
@@ -27,10 +26,9 @@ from .variation import apart, breed, changes, choices, mutate, numbers, scaled, 
 if TYPE_CHECKING:
     from .forward.panel import Panel
 
-USUAL = {"inverse": 0.1, "judged": 0.2, "climb": 0.05, "leap": 0.05, "vary": 0.6}  # shares before anything is known
-JUDGED = {"judged", "climb", "leap"}  # those that ask the panel
+USUAL = {"inverse": 0.15, "climb": 0.1, "leap": 0.05, "vary": 0.7}  # shares before anything is known
 PARENTS = 10
-POOL = 20  # designs judged per design asked for
+POOL = 20  # designs that leaps begin from per design asked for
 GOOD = 0.1  # part of the measured designs whose scores half of the draws are aimed at
 TARGETS = (1.0, 1.2)  # scores that refined designs are denoised under, as parts of phi
 NOISE = (0.2, 0.4, 0.6)  # standard deviations to which designs are noised for refinement
@@ -58,27 +56,10 @@ class Round:
         self.gap = min(self.step, 0.5 * n ** (-1 / max(1, int(numbers(self.space).sum()))))
         self.known = set(row_keys(method.data.x)) | set(row_keys(method.pending))
         self.info: dict[str, Any] = {}
-        self.parents, self.values = self._chosen()
-
-    def _chosen(self) -> tuple[Array, Array]:
-        """The parents and their normal scores: half of them have the best measured values, half the best ones after the
-        panel has smoothed them, since the best of many noisy values is mostly luck."""
-        measured = np.arange(min(len(self.y), 20 * PARENTS))  # best first
-        if "smoothing" in self.without or not self.judging:
-            first = apart(self.space, self.x[measured], PARENTS, self.step)
-            return self.x[first], self.scores[first]
-        order = np.argsort(-self.panel.smoothed, kind="stable")
-        lists = [(measured, self.scores), (self.panel.seen[order], self.panel.smoothed[order])]
-        kept = [apart(self.space, self.x[rows], PARENTS // 2, self.step) for rows, _ in lists]
-        rows = np.concatenate([rows[k] for (rows, _), k in zip(lists, kept, strict=True)])
-        return self.x[rows], np.concatenate([values[k] for (_, values), k in zip(lists, kept, strict=True)])
+        first = apart(self.space, self.x[: 20 * PARENTS], PARENTS, self.step)
+        self.parents, self.values = self.x[first], self.scores[first]
 
     # ---- models ------------------------------------------------------------------------------------------
-
-    @property
-    def judging(self) -> bool:
-        """Whether anyone asks the panel, so that there is one."""
-        return bool(set(self.arms) & JUDGED)
 
     @cached_property
     def usual(self) -> Usual:
@@ -91,10 +72,7 @@ class Round:
         from .forward.panel import Panel
 
         layout = Layout(tuple(choices(self.space)))
-        panel = Panel.fit(
-            layout, scaled(self.space, self.x), self.scores, self.y, self.rng, self.method.device,
-            "worth" not in self.without,
-        )  # fmt: skip
+        panel = Panel.fit(layout, scaled(self.space, self.x), self.scores, self.y, self.rng, self.method.device)
         self.info["skill"] = list(panel.skill)
         return panel
 
@@ -126,19 +104,6 @@ class Round:
         """What the inverse model drew, unjudged."""
         return self.drawn
 
-    def judged(self) -> tuple[Array, NDArray[np.intp]]:
-        """The committee's favourites among children of the best designs and the inverse model's draws."""
-        rows, member = self.children(POOL * self.n), np.full(POOL * self.n, -1)
-        if "inverse" in self.arms:
-            drawn, by = self.drawn
-            rows, member = np.concatenate([rows, drawn]), np.concatenate([member, by])
-        fresh = np.array([key not in self.known for key in row_keys(rows)])
-        rows, member = rows[fresh], member[fresh]
-        if not len(rows):
-            return rows, member
-        best = self.panel.favourites(scaled(self.space, rows), 4 * self.n)
-        return rows[best], member[best]
-
     def climb(self) -> tuple[Array, NDArray[np.intp]]:
         """Where every opinion of the panel ends when it climbs from the best designs, some far and some near: how far
         a model can be followed differs from problem to problem."""
@@ -165,14 +130,8 @@ class Round:
         return np.stack([climbed, picked], axis=1).reshape(-1, self.space.dimension), np.repeat(member, 2)
 
     def vary(self) -> tuple[Array, NDArray[np.intp]]:
-        """Children of the best designs: every other one as it comes, so that what no model can know is tried, and
-        every other one the better of two in the eyes of a judge."""
-        rows = self.children(2 * self.n)
-        if self.judging and "pairs" not in self.without:
-            first, second = rows[1::2], self.children(self.n)
-            better = self.panel.prefers(scaled(self.space, first), scaled(self.space, second), self.rng)
-            rows[1::2] = np.where(better[:, None], second, first)
-        return rows, np.full(len(rows), -1)
+        """Children of the best designs, as they come: what no model can know is tried."""
+        return self.children(2 * self.n), np.full(2 * self.n, -1)
 
     def children(self, n: int) -> Array:
         return breed(self.space, self.parents, self.values, n, self.step, self.rng)

@@ -20,10 +20,7 @@ STEPS, EPOCHS, BATCH, RATE, DECAY = (150, 500), 200, 256, 3e-3, 1e-3  # steps at
 
 @dataclass(frozen=True)
 class Committee:
-    """Eight perceptrons, each with two outputs: a row's score, and what it is worth (see `worth`).
-
-    `left_out` predicts a row's score by the member that never saw it.
-    """
+    """Eight perceptrons; `left_out` predicts a row's score by the member that never saw it."""
 
     layout: Layout
     mean: Tensor
@@ -38,7 +35,7 @@ class Committee:
         raw = layout.features(u).float()
         mean, std = raw.mean(0), raw.std(0, correction=0).clamp(min=0.05)
         z, n = (raw - mean) / std, len(u)
-        y = torch.stack([score, worth(score)], dim=1).float()
+        y = score.float()[:, None]
         fold = torch.randperm(n, generator=generator).to(device) % MEMBERS
         if n < MEMBERS:
             fold = fold + MEMBERS  # too few to leave any out
@@ -73,23 +70,12 @@ class Committee:
                 left_out[mine] = run([w[m : m + 1] for w in weights], z[mine][None])[0, :, 0].to(score)
         return cls(layout, mean, std, weights, left_out)
 
-    def functions(self, count: int, generator: torch.Generator, of_worth: bool = False) -> Callable[[Tensor], Tensor]:
-        """`count` members: rows `(count, n, d)` to scores `(count, n)`, or to what they are worth."""
-        output = int(of_worth)
+    def functions(self, count: int, generator: torch.Generator) -> Callable[[Tensor], Tensor]:
+        """`count` members: rows `(count, n, d)` to scores `(count, n)`."""
         chosen = torch.randperm(MEMBERS, generator=generator).repeat(-(-count // MEMBERS))[:count]
         weights = [w[chosen.to(w.device)] for w in self.weights]
 
         def read(u: Tensor) -> Tensor:
-            return run(weights, (self.layout.features(u).float() - self.mean) / self.std)[..., output].to(u.dtype)
+            return run(weights, (self.layout.features(u).float() - self.mean) / self.std)[..., 0].to(u.dtype)
 
         return read
-
-
-def worth(score: Tensor) -> Tensor:
-    """What normal scores are worth to someone who keeps the best alone: their exponentials, standardised.
-
-    It tells good designs apart and bad ones hardly. Who expects much of it expects a design to turn out very good now
-    and then, rather than quite good for sure.
-    """
-    risen = score.exp()
-    return (risen - risen.mean()) / risen.std(correction=0).clamp(min=1e-12)

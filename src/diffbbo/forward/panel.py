@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..graphs import repeat
 from ..types import Array
-from .committee import MEMBERS, Committee
+from .committee import Committee
 from .layout import Layout
 from .process import Process
 
@@ -30,22 +30,17 @@ class Panel:
 
     layout: Layout
     read: Opinions
-    keen: Opinions  # what each member of the committee thinks a design is worth
     device: str
-    seen: NDArray[np.intp]  # rows that the process on ranks was fitted to,
-    smoothed: Array  # and what it makes of their scores: noise and luck taken off
     skill: tuple[float, ...]  # of each model: how well it ranks the best rows when they are left out
 
     @classmethod
     def fit(
-        cls, layout: Layout, u: Array, score: Array, y: Array, rng: np.random.Generator, device: str = "cpu",
-        worth: bool = True,
-    ) -> Panel:  # fmt: skip
+        cls, layout: Layout, u: Array, score: Array, y: Array, rng: np.random.Generator, device: str = "cpu"
+    ) -> Panel:
         """From rows `(n, d)` in the unit scale, their normal scores `(n,)` and their values `(n,)`.
 
         The process on ranks sees the best rows and a sample of the others, the one on values the best rows alone: how
-        far apart the values of good designs are says where to go, and the others would drown it. Without `worth` the
-        committee chooses among designs by scores, too.
+        far apart the values of good designs are says where to go, and the others would drown it.
         """
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         rows, scores = (torch.as_tensor(part, dtype=torch.float64, device=device) for part in (u, score))
@@ -69,40 +64,20 @@ class Panel:
             parts = u.tensor_split(ends)
             return torch.cat([function(part) for function, part in zip(functions, parts, strict=True)])
 
-        with torch.no_grad():
-            smoothed = ranks.predict(rows[used])[0].cpu().numpy()
-        keen = committee.functions(MEMBERS, generator, worth)
-        return cls(layout, read, keen, device, used, smoothed, skill)
+        return cls(layout, read, device, skill)
 
     @property
     def opinions(self) -> int:
         """K."""
         return sum(OPINIONS)
 
+    @torch.no_grad()
     def ranked(self, u: Array) -> NDArray[np.intp]:
         """Row numbers of a pool `(n, d)` in every opinion's order, best first: `(K, n)`."""
-        return _order(self._values(self.read, self.opinions, u))
-
-    def favourites(self, u: Array, count: int) -> NDArray[np.intp]:
-        """Row numbers of a pool `(n, d)`: what each member of the committee finds worth most, then what comes second,
-        and so on, without repeats."""
-        turns = _order(self._values(self.keen, MEMBERS, u))[:, :count].T.ravel()
-        _, first = np.unique(turns, return_index=True)
-        return turns[np.sort(first)][:count]
-
-    def prefers(self, first: Array, second: Array, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Of every two rows of `(n, d)` each: does a member of the committee, drawn for the two, find the second worth
-        more?"""
-        member, pair = rng.integers(MEMBERS, size=len(first)), np.arange(len(first))
-        one, other = (self._values(self.keen, MEMBERS, rows)[member, pair] for rows in (first, second))
-        return np.asarray(other > one)
-
-    @torch.no_grad()
-    def _values(self, read: Opinions, count: int, u: Array) -> Array:
-        """What each of `count` opinions says of rows `(n, d)`: `(count, n)`."""
         pool = torch.as_tensor(u, device=self.device)
-        parts = (pool[k : k + CHUNK].expand(count, -1, -1) for k in range(0, len(pool), CHUNK))
-        return np.asarray(torch.cat([read(part) for part in parts], dim=1).cpu())
+        parts = (pool[k : k + CHUNK].expand(self.opinions, -1, -1) for k in range(0, len(pool), CHUNK))
+        values = torch.cat([self.read(part) for part in parts], dim=1).cpu().numpy()
+        return np.argsort(-values, axis=1, kind="stable")
 
     def ascend(self, u: Array, reach: Array) -> tuple[Array, Array]:
         """Climb every opinion from its own rows `(K, n, d)` over the numbers, each at most its `reach` (of the same
@@ -130,11 +105,6 @@ class Panel:
 
         repeat(step, ASCENT, start.device)
         return best.cpu().numpy(), highest.cpu().numpy()
-
-
-def _order(values: Array) -> NDArray[np.intp]:
-    """The columns of each row by descending value."""
-    return np.argsort(-values, axis=1, kind="stable")
 
 
 def _rank_correlation(a: Tensor, b: Tensor) -> float:
