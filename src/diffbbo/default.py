@@ -29,7 +29,7 @@ STEPS = 800  # of training at most, with the preset `fast`
 
 
 class DiffBBO(Algorithm1):
-    """An inverse model, variation and judges share every batch by their success.
+    """An inverse model, variation and forward models share every batch by their success.
 
     `without` leaves out proposers or other parts; with the proposer `inverse` alone it is Algorithm 1. The other
     settings are those of Algorithm 1: `preset`, `config`, `device`, `acquisition`. `DiffBBO.paper(space)` is the paper
@@ -37,7 +37,7 @@ class DiffBBO(Algorithm1):
     """
 
     name = "diffbbo"
-    summary = "inverse diffusion ensemble, variation and forward judges share a batch by success"
+    summary = "inverse diffusion ensemble, variation and forward models share a batch by success"
     reference = "ours, after Wu et al. 2024, Diffusion-BBO: docs/method.md"
     default_acquisition: ClassVar[Acquisition] = UaE(weights=(0.8, 0.9, 1.0, 1.1, 1.2))
     method: ClassVar[dict[str, Any]] = {"learning_rate": 4e-3, "ema": 0.98, "sampling_steps": 40, "gamma": 0.5}
@@ -94,7 +94,7 @@ class DiffBBO(Algorithm1):
             yield from super().propose(n, rng)
             return
         clock = time.perf_counter()
-        round_ = Round(self, self.arms, self.without, data, n, rng)
+        round_ = Round(self, self.without, data, n, rng)
         usual = np.array([USUAL[arm] for arm in self.arms])
         learn = "shares by success" not in self.without
         shares, owed = portfolio.shares(self.data.y, self.tells, usual / usual.sum(), min(FLOOR, 1 / len(usual)), learn)

@@ -40,14 +40,13 @@ REACHES = (4.0, 2.0, 1.0, 0.5)  # how far a number may climb, in steps
 class Round:
     """Every proposer is a method of its name: rows, best first, and which member drew each (-1: none).
 
-    `arms` are the proposers that take part, `without` the other parts left out. A model is made when first needed.
+    `without` are the parts left out. A model is made when first needed.
     """
 
     def __init__(
-        self, method: Algorithm1, arms: Sequence[str], without: Sequence[str], data: Distinct, n: int,
-        rng: np.random.Generator,
-    ) -> None:  # fmt: skip
-        self.method, self.space, self.arms, self.without, self.n, self.rng = method, method.space, arms, without, n, rng
+        self, method: Algorithm1, without: Sequence[str], data: Distinct, n: int, rng: np.random.Generator
+    ) -> None:
+        self.method, self.space, self.without, self.n, self.rng = method, method.space, without, n, rng
         order = np.argsort(-data.y, kind="stable")
         self.x, self.y = data.x[order], data.y[order]  # best first
         self.scores = normal_scores(self.y)
@@ -76,8 +75,9 @@ class Round:
         self.info["skill"] = list(panel.skill)
         return panel
 
-    @cached_property
-    def drawn(self) -> tuple[Array, NDArray[np.intp]]:
+    # ---- proposers ---------------------------------------------------------------------------------------
+
+    def inverse(self) -> tuple[Array, NDArray[np.intp]]:
         """Draws of the inverse model, half at scores from y* upwards and half at those of good designs, each at a
         temperature of its own; and refinements of the best designs; mixed."""
         rng = self.rng
@@ -97,12 +97,6 @@ class Round:
         rows, members = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
         order = rng.permutation(len(rows))
         return self.usual.restored(inverse.encoder.decode(rows)[order], self.parents), members[order]
-
-    # ---- proposers ---------------------------------------------------------------------------------------
-
-    def inverse(self) -> tuple[Array, NDArray[np.intp]]:
-        """What the inverse model drew, unjudged."""
-        return self.drawn
 
     def climb(self) -> tuple[Array, NDArray[np.intp]]:
         """Where every opinion of the panel ends when it climbs from the best designs, some far and some near: how far
