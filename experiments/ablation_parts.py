@@ -3,12 +3,14 @@
     python -m experiments.ablation_parts run|table|draw|again      (options: experiments/common.py)
 
 The whole's studies are the first rounds of the comparison's and, on the smooth problem, of the synthetic ones.
+Where five seeds left open whether a part brings anything anywhere, all other seeds that the comparison has are run.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -20,7 +22,7 @@ from diffbbo.standings import Difference, Interval, area_of, curves_of, differen
 from diffbbo.terminal import interval
 
 from .common import Experiment, Places, main, save
-from .comparison import COMPARISON, verdict
+from .comparison import COMPARISON, FIRST, FRESH, verdict
 from .page import NOTHING, markdown, picture
 from .results import Measured, Results, Row
 from .synthetic import SYNTHETIC
@@ -30,16 +32,22 @@ TASKS = ("tfbind8", "tfbind10-clean", "superconductor", "ant", "dkitty", "molecu
 SEEDS, ROUNDS, BATCH = range(100, 105), 8, 100
 WHOLE = "diffbbo"
 LESS = {f"without {part}": part for part in (*USUAL, *PARTS)}
+OPEN = {("superconductor", "usual values"): (*FIRST, *FRESH)}  # after five seeds
 SHARING = ("superconductor", "ant", "dkitty")  # whose designs have numbers in common, so that there are usual values
 
 
 def cells() -> tuple[Cell, ...]:
-    return tuple(
-        Cell(task, WHOLE, seed, ROUNDS, BATCH, json.dumps({"preset": "fast", "without": [part]}), label)
-        for seed in SEEDS
+    places = [
+        (task, label, part)
         for task in TASKS
         for label, part in LESS.items()
         if part != "usual values" or task in SHARING
+    ]
+    return tuple(
+        Cell(task, WHOLE, seed, ROUNDS, BATCH, json.dumps({"preset": "fast", "without": [part]}), label)
+        for seed in sorted({*SEEDS, *chain(*OPEN.values())})
+        for task, label, part in places
+        if seed in OPEN.get((task, part), SEEDS)
     )
 
 
