@@ -18,7 +18,7 @@ from diffbbo.compare import Cell
 from diffbbo.default import PARTS
 from diffbbo.figures import BLUE, GREY, OURS, new_figure, styled
 from diffbbo.proposers import USUAL
-from diffbbo.standings import Difference, Interval, area_of, curves_of, differences, paired, sign
+from diffbbo.standings import Difference, Interval, area_of, curves_of, differences, final_of, paired, sign
 from diffbbo.terminal import interval
 
 from .common import Experiment, Places, main, save
@@ -33,6 +33,7 @@ SEEDS, ROUNDS, BATCH = range(100, 105), 8, 100
 WHOLE = "diffbbo"
 LESS = {f"without {part}": part for part in (*USUAL, *PARTS)}
 OPEN = {("superconductor", "usual values"): (*FIRST, *FRESH)}  # after five seeds
+MEASURES = {"area": area_of, "final": final_of}
 SHARING = ("superconductor", "ant", "dkitty")  # whose designs have numbers in common, so that there are usual values
 
 
@@ -53,11 +54,12 @@ def cells() -> tuple[Cell, ...]:
 
 def draw(results: Results, places: Places) -> dict[str, str]:
     if not results.rows:
-        return {"table": NOTHING, "figure": NOTHING}
+        return dict.fromkeys((*MEASURES, "figure"), NOTHING)
     elsewhere = [Measured.read(places.results, experiment.name) for experiment in (COMPARISON, SYNTHETIC)]
     rows = [*results.rows, *whole(elsewhere)]
     found = {(d.task, d.rival): d for d in differences(rows, WHOLE) if d.seeds}
-    return {"table": table(found, overall(rows)), "figure": figure(found, places)}
+    tables = {measure: table(found, overall(rows, measure), measure) for measure in MEASURES}
+    return tables | {"figure": figure(found, places)}
 
 
 def whole(elsewhere: Sequence[Measured]) -> list[Row]:
@@ -67,29 +69,30 @@ def whole(elsewhere: Sequence[Measured]) -> list[Row]:
     return [row for row in every if row["round"] <= ROUNDS]
 
 
-def overall(rows: list[Row]) -> dict[str, Interval]:
-    """What each part brings over all problems and seeds, in standard deviations of the whole's area between seeds: in
-    the unit of no task."""
+def overall(rows: list[Row], measure: str = "area") -> dict[str, Interval]:
+    """What each part brings over all problems and seeds, in standard deviations of the whole between seeds: in the unit
+    of no task."""
     found: dict[str, list[float]] = {label: [] for label in LESS}
     for task in TASKS:
         here = [row for row in rows if row["task"] == task]
-        areas = {m: area_of(curves_of([row for row in here if row["method"] == m])) for m in (WHOLE, *LESS)}
-        spread = float(np.std(list(areas[WHOLE].values()), ddof=1)) if len(areas[WHOLE]) > 1 else 0.0
+        curves = {m: curves_of([row for row in here if row["method"] == m]) for m in (WHOLE, *LESS)}
+        read = {m: MEASURES[measure](curve) for m, curve in curves.items()}
+        spread = float(np.std(list(read[WHOLE].values()), ddof=1)) if len(read[WHOLE]) > 1 else 0.0
         for label, values in found.items():
-            values.extend(sign(task) * paired(areas[WHOLE], areas[label]) / spread if spread else ())
+            values.extend(sign(task) * paired(read[WHOLE], read[label]) / spread if spread else ())
     return {label: Interval.of(np.array(values)) for label, values in found.items()}
 
 
-def table(found: dict[tuple[str, str], Difference], together: dict[str, Interval]) -> str:
-    """By how much the whole is better than without a part, in area, and whether that is sure."""
+def table(found: dict[tuple[str, str], Difference], together: dict[str, Interval], measure: str) -> str:
+    """By how much the whole is better than without a part, and whether that is sure."""
     lines = []
     for label in LESS:
         here = [found.get((task, label)) for task in TASKS]
         seeds = [d.seeds for d in here if d]
+        gains = [(getattr(d, measure), d.seeds) if d else None for d in here] + [(together[label], sum(seeds))]
         lines.append([
             label,
-            *(f"{interval(d.area, d.seeds)}, {verdict(d.area, d.seeds)}" if d else "-" for d in here),
-            f"{interval(together[label], sum(seeds))}, {verdict(together[label], sum(seeds))}",
+            *(f"{interval(*gain)}, {verdict(*gain)}" if gain else "-" for gain in gains),
             f"{min(seeds)} to {max(seeds)}" if seeds else "-",
         ])  # fmt: skip
     return markdown(["", *TASKS, "all, in deviations", "seeds"], lines)
