@@ -2,15 +2,13 @@
 
     python -m experiments.ablation_parts run|table|draw|again      (options: experiments/common.py)
 
-The whole's studies are the first rounds of the comparison's and, on the smooth problem, of the synthetic ones.
-Where five seeds left open whether a part brings anything anywhere, all other seeds that the comparison has are run.
+Where five seeds left open whether a part brings anything on a task that it was made for, all other seeds that the
+comparison has are run; the whole's studies are the first rounds of the comparison's there.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from itertools import chain
 
 import numpy as np
 
@@ -22,51 +20,51 @@ from diffbbo.standings import Difference, Interval, area_of, curves_of, differen
 from diffbbo.terminal import interval
 
 from .common import Experiment, Places, main, save
-from .comparison import COMPARISON, FIRST, FRESH, verdict
+from .comparison import COMPARISON, FIRST, FRESH, SETTINGS, verdict
 from .page import NOTHING, markdown, picture
 from .results import Measured, Results, Row
-from .synthetic import SYNTHETIC
 
 SMOOTH = "ackley-60:shift=1"  # the tasks are all rough
 TASKS = ("tfbind8", "tfbind10-clean", "superconductor", "ant", "dkitty", "molecule", SMOOTH)
 SEEDS, ROUNDS, BATCH = range(100, 105), 8, 100
 WHOLE = "diffbbo"
 LESS = {f"without {part}": part for part in (*USUAL, *PARTS)}
-OPEN = {("superconductor", "usual values"): (*FIRST, *FRESH)}  # after five seeds
+OPEN = {("superconductor", "without usual values"): (*FIRST, *FRESH)}  # after five seeds
 MEASURES = {"area": area_of, "final": final_of}
 SHARING = ("superconductor", "ant", "dkitty")  # whose designs have numbers in common, so that there are usual values
 
 
 def cells() -> tuple[Cell, ...]:
-    places = [
-        (task, label, part)
+    first = [
+        (seed, task, label)
+        for seed in SEEDS
         for task in TASKS
-        for label, part in LESS.items()
-        if part != "usual values" or task in SHARING
+        for label in (WHOLE, *LESS)
+        if LESS.get(label) != "usual values" or task in SHARING
     ]
-    return tuple(
-        Cell(task, WHOLE, seed, ROUNDS, BATCH, json.dumps({"preset": "fast", "without": [part]}), label)
-        for seed in sorted({*SEEDS, *chain(*OPEN.values())})
-        for task, label, part in places
-        if seed in OPEN.get((task, part), SEEDS)
-    )
+    more = [(seed, *place) for place, seeds in OPEN.items() for seed in seeds if seed not in SEEDS]
+    return tuple(_cell(*which) for which in (*first, *more))
+
+
+def _cell(seed: int, task: str, label: str) -> Cell:
+    whole = SETTINGS[WHOLE]
+    settings = json.dumps(json.loads(whole) | {"without": [LESS[label]]}) if label in LESS else whole
+    return Cell(task, WHOLE, seed, ROUNDS, BATCH, settings, label)
 
 
 def draw(results: Results, places: Places) -> dict[str, str]:
     if not results.rows:
         return dict.fromkeys((*MEASURES, "figure"), NOTHING)
-    elsewhere = [Measured.read(places.results, experiment.name) for experiment in (COMPARISON, SYNTHETIC)]
-    rows = [*results.rows, *whole(elsewhere)]
+    rows = [*results.rows, *whole_elsewhere(Measured.read(places.results, COMPARISON.name))]
     found = {(d.task, d.rival): d for d in differences(rows, WHOLE) if d.seeds}
     tables = {measure: table(found, overall(rows, measure), measure) for measure in MEASURES}
     return tables | {"figure": figure(found, places)}
 
 
-def whole(elsewhere: Sequence[Measured]) -> list[Row]:
-    """The whole's rows, which other experiments have: studies with the same settings, in more rounds."""
-    keys = {(cell.task, WHOLE, cell.seed, cell.batch) for cell in cells()}
-    every = [row for measured in elsewhere for key in sorted(keys) for row in measured.rows.get(key, [])]
-    return [row for row in every if row["round"] <= ROUNDS]
+def whole_elsewhere(measured: Measured) -> list[Row]:
+    """The whole's rows of more seeds, which the comparison has: studies with the same settings, in more rounds."""
+    keys = [(task, WHOLE, seed, BATCH) for (task, _), seeds in OPEN.items() for seed in seeds if seed not in SEEDS]
+    return [row for key in keys for row in measured.rows.get(key, []) if row["round"] <= ROUNDS]
 
 
 def overall(rows: list[Row], measure: str = "area") -> dict[str, Interval]:
@@ -127,7 +125,7 @@ def figure(found: dict[tuple[str, str], Difference], places: Places) -> str:
     return picture("ablation_parts", "What is lost without each part, by task")
 
 
-ABLATION = Experiment("ablation_parts", TASKS, tuple(LESS), cells(), draw)
+ABLATION = Experiment("ablation_parts", TASKS, (WHOLE, *LESS), cells(), draw)
 
 if __name__ == "__main__":
     main(ABLATION)

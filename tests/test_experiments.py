@@ -243,21 +243,17 @@ def test_what_a_part_brings_over_all_problems() -> None:
         assert (found.mean, found.low, found.high) == pytest.approx((1.0, 1.0, 1.0), abs=1e-4)
 
 
-def test_studies_of_the_whole_are_other_experiments_first_rounds() -> None:
-    key = ("tfbind8", "diffbbo", 104, 100)
-    rows = [{"task": "tfbind8", "method": "diffbbo", "seed": 104, "round": k} for k in range(1, 17)]
-    others = {("tfbind8", "random", 104, 100): rows, ("tfbind8", "diffbbo", 140, 100): rows}
-    assert ablation_parts.whole([Measured(), Measured(rows={key: rows} | others)]) == rows[:8]
-    without = {(cell.task, cell.seed) for cell in ablation_parts.cells()}
-    same = [
-        cell
-        for cell in (*comparison.cells(), *synthetic.cells())
-        if cell.method == ablation_parts.WHOLE and (cell.task, cell.seed) in without
-    ]
-    assert {(cell.task, cell.seed) for cell in same} == without
-    assert all(cell.batch == ablation_parts.BATCH and cell.rounds >= ablation_parts.ROUNDS for cell in same)
-    parts = [json.loads(cell.settings) for cell in ablation_parts.cells()]
-    assert all({"preset": part["preset"]} == json.loads(cell.settings) for part in parts for cell in same)
+def test_more_studies_of_the_whole_are_the_comparisons_first_rounds() -> None:
+    key = ("superconductor", "diffbbo", 105, 100)
+    rows = [{"task": "superconductor", "method": "diffbbo", "seed": 105, "round": k} for k in range(1, 17)]
+    others = {("superconductor", "random", 105, 100): rows, ("superconductor", "diffbbo", 104, 100): rows}
+    assert ablation_parts.whole_elsewhere(Measured(rows={key: rows} | others)) == rows[:8]
+    own = {(cell.task, cell.seed): cell for cell in ablation_parts.cells() if cell.shown == ablation_parts.WHOLE}
+    elsewhere = {(cell.task, cell.seed): cell for cell in comparison.cells() if cell.method == ablation_parts.WHOLE}
+    without = {(cell.task, cell.seed) for cell in ablation_parts.cells()} - set(own)
+    assert len(own) == 35 and len(without) == 15 and without <= set(elsewhere)
+    settings = {(cell.batch, cell.settings) for cell in (*own.values(), *(elsewhere[key] for key in without))}
+    assert settings == {(ablation_parts.BATCH, comparison.SETTINGS["diffbbo"])}
 
 
 # ---- the grids -------------------------------------------------------------------------------------------
