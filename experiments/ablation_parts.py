@@ -2,8 +2,8 @@
 
     python -m experiments.ablation_parts run|table|draw|again      (options: experiments/common.py)
 
-Where five seeds left open whether a part brings anything on a task that it was made for, all other seeds that the
-comparison has are run; the whole's studies are the first rounds of the comparison's there.
+Two parts were made for superconductor, where seeds differ most: there all other seeds that the comparison has are run,
+too, and the whole's studies are the first rounds of the comparison's.
 """
 
 from __future__ import annotations
@@ -30,9 +30,12 @@ SEEDS, ROUNDS, BATCH = range(100, 105), 8, 100
 WHOLE = "diffbbo"
 LESS = {f"without {part}": part for part in (*USUAL, *PARTS)}
 MORE = tuple(seed for seed in (*FIRST, *FRESH) if seed not in SEEDS)
-OPEN = {("superconductor", "without usual values"): MORE}  # after five seeds
+FURTHER = {("superconductor", f"without {part}"): MORE for part in ("usual values", "lines")}
 MEASURES = {"area": area_of, "final": final_of}
-SHARING = ("superconductor", "ant", "dkitty")  # whose designs have numbers in common, so that there are usual values
+WHERE = {  # parts that do something on some tasks only
+    "usual values": ("superconductor", "ant", "dkitty"),  # whose designs have numbers in common
+    "lines": ("superconductor", "ant", "dkitty", "molecule", SMOOTH),  # whose designs have numbers
+}
 
 
 def cells() -> tuple[Cell, ...]:
@@ -41,9 +44,9 @@ def cells() -> tuple[Cell, ...]:
         for seed in SEEDS
         for task in TASKS
         for label in (WHOLE, *LESS)
-        if LESS.get(label) != "usual values" or task in SHARING
+        if task in WHERE.get(LESS.get(label, ""), TASKS)
     ]
-    more = [(seed, *place) for place, seeds in OPEN.items() for seed in seeds]
+    more = [(seed, *place) for place, seeds in FURTHER.items() for seed in seeds]
     return tuple(_cell(*which) for which in (*first, *more))
 
 
@@ -64,7 +67,7 @@ def draw(results: Results, places: Places) -> dict[str, str]:
 
 def whole_elsewhere(measured: Measured) -> list[Row]:
     """The whole's rows of more seeds, which the comparison has: studies with the same settings, in more rounds."""
-    keys = [(task, WHOLE, seed, BATCH) for (task, _), seeds in OPEN.items() for seed in seeds]
+    keys = dict.fromkeys((task, WHOLE, seed, BATCH) for (task, _), seeds in FURTHER.items() for seed in seeds)
     return [row for key in keys for row in measured.rows.get(key, []) if row["round"] <= ROUNDS]
 
 

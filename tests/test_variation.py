@@ -10,7 +10,7 @@ from hypothesis import given
 
 from diffbbo import Categorical, Integer, Real, Sequence, Space
 from diffbbo.types import Array
-from diffbbo.variation import SHIFTED, breed, crossover, mutate, shift, tournament
+from diffbbo.variation import BEYOND, LINED, SHIFTED, breed, crossover, line, mutate, numbers, scaled, shift, tournament
 
 from .spaces_for_tests import every_space, same_examples, seeds
 
@@ -129,6 +129,60 @@ def test_children_of_words_are_partly_shifted(rng: np.random.Generator) -> None:
     child = breed(space, father, np.zeros(1), 20_000, 0.1, rng)
     whole = (child[:, :7] == father[:, 1:]).all(axis=1).mean()  # the first letter out, any in at the end
     assert abs(whole - SHIFTED / 64) < 4 * (SHIFTED / 64 / 20_000) ** 0.5
+
+
+@every_space
+@same_examples
+@given(seed=seeds)
+def test_a_line_goes_through_both_parents(space: Space, seed: int) -> None:
+    """Numbers stay within half the parents' distance beyond them, columns that they agree on stay, and a letter is of
+    either. A step of the grid on an integer's scale is what rounding can add."""
+    rng = np.random.default_rng(seed)
+    father, mother = (rng.permutation(designs_and_corners(space, rng)) for _ in range(2))
+    child = line(space, father, mother, rng)
+    np.testing.assert_array_equal(space.check(child), child)
+    same = father == mother
+    np.testing.assert_array_equal(child[same], father[same])
+    letters = ~numbers(space)
+    assert ((child == father) | (child == mother))[:, letters].all()
+    one, other, new = (scaled(space, rows) for rows in (father, mother, child))
+    low, high, way = np.minimum(one, other), np.maximum(one, other), np.abs(one - other)
+    grid = np.array([
+        1 / (variable.upper - variable.lower) if isinstance(variable, Integer) else 1e-9
+        for variable, where in space.slices()
+        for _ in range(where.stop - where.start)
+    ])  # fmt: skip
+    beyond = BEYOND * way + grid
+    assert ((low - beyond <= new) & (new <= high + beyond))[:, ~letters].all()
+
+
+def test_all_numbers_of_a_child_move_together(rng: np.random.Generator) -> None:
+    """Parents at 0.4 and 0.6, or at 10^-1 and 10 between 10^-5 and 10^5: the child is as far along in either, anywhere
+    from 0.3 to 0.7 with the same probability. Of 10,000, the mean's standard error is 0.4 / sqrt(12) / 100."""
+    space = Space([Real("x", 0, 1), Real("k", 1e-5, 1e5, "log"), Real("same", 0, 1)])
+    father, mother = (np.tile(row, (10_000, 1)) for row in ([0.4, 1e-1, 0.2], [0.6, 1e1, 0.2]))
+    child = line(space, father, mother, rng)
+    np.testing.assert_allclose(np.log10(child[:, 1]) / 10 + 0.5, child[:, 0], atol=1e-9)
+    assert (child[:, 2] == 0.2).all()
+    assert child[:, 0].mean() == pytest.approx(0.5, abs=4.5 * 0.4 / math.sqrt(12) / 100)
+    assert 0.3 <= child[:, 0].min() < 0.301
+    assert 0.699 < child[:, 0].max() <= 0.7
+
+
+def test_how_many_children_lie_on_a_line(rng: np.random.Generator) -> None:
+    """Of one parent twice a line has a single point, and every other child is changed: binomial over 10,000."""
+    space = Space([Real("x", 0, 1), Real("z", 0, 1)])
+    parents = np.tile(space.sample(1, rng), (2, 1))
+    for lined in (0.0, LINED):
+        unchanged = (breed(space, parents, np.zeros(2), 10_000, 0.1, rng, lined) == parents[0]).all(axis=1).sum()
+        assert unchanged == pytest.approx(10_000 * lined, abs=4.5 * math.sqrt(10_000 * lined * (1 - lined)))
+
+
+def test_letters_have_no_lines() -> None:
+    space = Space([Sequence("s", 8, "ACGT"), Categorical("c", list("xyz"))])
+    parents, y = space.sample(20, np.random.default_rng(0)), np.arange(20.0)
+    children = [breed(space, parents, y, 200, 0.1, np.random.default_rng(1), lined) for lined in (0.0, 1.0)]
+    np.testing.assert_array_equal(*children)
 
 
 def test_crossover_takes_every_column_from_a_parent(rng: np.random.Generator) -> None:

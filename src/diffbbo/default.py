@@ -23,7 +23,7 @@ from .spaces import Space
 from .types import InputError
 from .variation import numbers, scaled, unscaled
 
-PARTS = ("shares by success", "temperature", "usual values")  # can be left out, too
+PARTS = ("shares by success", "temperature", "usual values", "lines")  # can be left out, too
 FLOOR = 0.03  # nobody's share falls below
 STEPS = 800  # of training at most, with the preset `fast`
 

@@ -4,7 +4,7 @@ inverse   draws of p(x | y), each at a score and a temperature of its own, and t
           denoised under a high score
 climb     where each opinion of the panel ends when it climbs from the best designs
 leap      what the panel likes best anywhere in the space, and where it ends when it climbs from there
-vary      children of the best designs, by crossover and mutation
+vary      children of the best designs, by crossover, mutation, and on the lines through two of them
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .algorithm import Algorithm1
 from .statistics import normal_scores
 from .types import Array, Distinct, row_keys
 from .usual import Usual
-from .variation import apart, breed, changes, choices, mutate, numbers, scaled, tournament, unscaled
+from .variation import LINED, apart, breed, changes, choices, mutate, numbers, scaled, tournament, unscaled
 
 if TYPE_CHECKING:
     from .forward.panel import Panel
@@ -128,7 +128,8 @@ class Round:
         return self.children(2 * self.n), np.full(2 * self.n, -1)
 
     def children(self, n: int) -> Array:
-        return breed(self.space, self.parents, self.values, n, self.step, self.rng)
+        lined = 0.0 if "lines" in self.without else LINED
+        return breed(self.space, self.parents, self.values, n, self.step, self.rng, lined)
 
     def _climbed(self, rows: Array, reach: Array, groups: NDArray[np.intp]) -> tuple[Array, NDArray[np.intp]]:
         """Each opinion climbs from its own rows `(opinions * each, d)`, first over letters and categories, then over

@@ -10,7 +10,9 @@ from .types import Array
 from .variables import Integer, Real, Sequence
 
 SHIFTED = 0.15  # of the children, where there are words
-SINGLE = 0.5  # of the children, with one parent and one column changed
+LINED = 0.4  # of the children, where there are numbers
+SINGLE = 0.5  # of the other children, with one parent and one column changed
+BEYOND = 0.5  # how far a line goes on behind either parent, in parts of the way between the two
 
 
 def tournament(y: Array, n: int, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
@@ -69,14 +71,28 @@ def shift(space: Space, x: Array, rng: np.random.Generator) -> Array:
     return new
 
 
-def breed(space: Space, x: Array, y: Array, n: int, step: float, rng: np.random.Generator) -> Array:
+def line(space: Space, father: Array, mother: Array, rng: np.random.Generator) -> Array:
+    """Children anywhere on the lines through their parents `(n, d)`, beyond them too; letters are of either.
+
+    All numbers move together, and no further than the parents are apart: what they agree on stays.
+    """
+    one, other = scaled(space, father), scaled(space, mother)
+    along = rng.uniform(-BEYOND, 1 + BEYOND, size=(len(father), 1))
+    moved = numbers(space) & (father != mother)
+    return np.where(moved, unscaled(space, one + along * (other - one)), crossover(mother, father, rng))
+
+
+def breed(
+    space: Space, x: Array, y: Array, n: int, step: float, rng: np.random.Generator, lined: float = LINED
+) -> Array:
     """`n` children of parents `x` with values `y`: a father with up to half of a mother, mutated in some columns.
 
     How much of the mother differs from child to child, and half have nothing of her and one column changed: some
-    designs bear an exchange, others are spoilt by it.
+    designs bear an exchange, others are spoilt by it. Half move numbers by a tenth of the range, half by `step` or
+    less.
 
-    Half of the children move numbers by a tenth of the range, half by `step` or less. Where there are words, some
-    children are their father with words shifted.
+    Where there are words, some children are their father with words shifted; where there are numbers, a part `lined`
+    lies on the line through both parents.
     """
     father, mother = (x[tournament(y, n, 3, rng)] for _ in range(2))
     single = rng.random(n) < SINGLE
@@ -89,6 +105,9 @@ def breed(space: Space, x: Array, y: Array, n: int, step: float, rng: np.random.
     if any(isinstance(variable, Sequence) for variable in space.variables):
         shifted = rng.random(n) < SHIFTED
         child[shifted] = shift(space, father[shifted], rng)
+    if numbers(space).any():
+        drawn = rng.random(n) < lined
+        child[drawn] = line(space, father[drawn], mother[drawn], rng)
     return child
 
 
