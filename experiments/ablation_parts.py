@@ -2,13 +2,14 @@
 
     python -m experiments.ablation_parts run|table|draw|again      (options: experiments/common.py)
 
-Two parts were made for superconductor, where seeds differ most: there all other seeds that the comparison has are run,
-too, and the whole's studies are the first rounds of the comparison's.
+On superconductor seeds differ most: there all other seeds that the comparison has are run, too, and the whole's studies
+are the first rounds of the comparison's.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from diffbbo.figures import BLUE, GREY, OURS, new_figure, styled
 from diffbbo.proposers import USUAL
 from diffbbo.standings import Difference, Interval, area_of, curves_of, differences, final_of, paired, sign
 from diffbbo.terminal import interval
+from diffbbo.types import Array
 
 from .common import Experiment, Places, main, save
 from .comparison import COMPARISON, FIRST, FRESH, SETTINGS, verdict
@@ -30,7 +32,7 @@ SEEDS, ROUNDS, BATCH = range(100, 105), 8, 100
 WHOLE = "diffbbo"
 LESS = {f"without {part}": part for part in (*USUAL, *PARTS)}
 MORE = tuple(seed for seed in (*FIRST, *FRESH) if seed not in SEEDS)
-FURTHER = {("superconductor", f"without {part}"): MORE for part in ("usual values", "lines")}
+FURTHER = {("superconductor", label): MORE for label in LESS}
 MEASURES = {"area": area_of, "final": final_of}
 WHERE = {  # parts that do something on some tasks only
     "usual values": ("superconductor", "ant", "dkitty"),  # whose designs have numbers in common
@@ -72,17 +74,30 @@ def whole_elsewhere(measured: Measured) -> list[Row]:
 
 
 def overall(rows: list[Row], measure: str = "area") -> dict[str, Interval]:
-    """What each part brings over all problems and seeds, in standard deviations of the whole between seeds: in the unit
-    of no task."""
-    found: dict[str, list[float]] = {label: [] for label in LESS}
+    """What each part brings over all problems, in standard deviations of the whole between seeds: in the unit of no
+    task. Every problem weighs the same, however many seeds it has.
+    """
+    found: dict[str, list[Array]] = {label: [] for label in LESS}
     for task in TASKS:
         here = [row for row in rows if row["task"] == task]
         curves = {m: curves_of([row for row in here if row["method"] == m]) for m in (WHOLE, *LESS)}
         read = {m: MEASURES[measure](curve) for m, curve in curves.items()}
         spread = float(np.std(list(read[WHOLE].values()), ddof=1)) if len(read[WHOLE]) > 1 else 0.0
-        for label, values in found.items():
-            values.extend(sign(task) * paired(read[WHOLE], read[label]) / spread if spread else ())
-    return {label: Interval.of(np.array(values)) for label, values in found.items()}
+        for label, problems in found.items():
+            gains = paired(read[WHOLE], read[label])
+            if spread and len(gains):
+                problems.append(sign(task) * gains / spread)
+    return {label: mean_over(problems) for label, problems in found.items()}
+
+
+def mean_over(problems: Sequence[Array], draws: int = 10_000) -> Interval:
+    """The mean of the problems' means, and its 95 % bootstrap interval: the seeds of each are drawn again."""
+    if not problems:
+        return Interval.of(np.empty(0))
+    rng = np.random.default_rng(0)
+    again = [values[rng.integers(len(values), size=(draws, len(values)))].mean(axis=1) for values in problems]
+    low, high = np.quantile(np.mean(again, axis=0), [0.025, 0.975])
+    return Interval(float(np.mean([values.mean() for values in problems])), float(low), float(high))
 
 
 def table(found: dict[tuple[str, str], Difference], together: dict[str, Interval], measure: str) -> str:

@@ -243,6 +243,18 @@ def test_what_a_part_brings_over_all_problems() -> None:
         assert (found.mean, found.low, found.high) == pytest.approx((1.0, 1.0, 1.0), abs=1e-4)
 
 
+def test_over_all_problems_each_weighs_the_same(rng: np.random.Generator) -> None:
+    """Of problems with 20 seeds at 0 and 2 seeds at 2 the mean is 1; of two with variances a and b of their means the
+    interval is about 1.96 sqrt(a + b) / 2 to either side."""
+    sure = ablation_parts.mean_over([np.zeros(20), np.full(2, 2.0)])
+    assert (sure.mean, sure.low, sure.high) == (1.0, 1.0, 1.0)
+    one, other = rng.standard_normal(400), 3 * rng.standard_normal(100)
+    found = ablation_parts.mean_over([one, other])
+    width = 1.96 * np.hypot(one.std() / 20, other.std() / 10) / 2
+    assert found.mean == pytest.approx((one.mean() + other.mean()) / 2)
+    assert (found.high - found.low) / 2 == pytest.approx(width, rel=0.05)
+
+
 def test_more_studies_of_the_whole_are_the_comparisons_first_rounds() -> None:
     key = ("superconductor", "diffbbo", 105, 100)
     rows = [{"task": "superconductor", "method": "diffbbo", "seed": 105, "round": k} for k in range(1, 17)]
