@@ -23,7 +23,7 @@ from .spaces import Space
 from .types import InputError
 from .variation import numbers, scaled, unscaled
 
-PARTS = ("shares by success", "temperature", "usual values", "lines")  # can be left out, too
+PARTS = ("shares by success", "temperature", "usual values", "lines", "failures")  # can be left out, too
 FLOOR = 0.03  # nobody's share falls below
 STEPS = 800  # of training at most, with the preset `fast`
 
@@ -80,13 +80,21 @@ class DiffBBO(Algorithm1):
         """As usual, but of a first batch half is drawn towards the middle, some more and some less: in many dimensions
         nearly all of a space is corners, and from the middle it is less far to wherever the best design lies."""
         if told:
-            yield from super().fill(n, told, rng)
+            learn = len(self.failed) and "failures" not in self.without
+            yield from self.grown(n, told, rng) if learn else super().fill(n, told, rng)
             return
         number = numbers(self.space)
         for proposal in super().fill(n, told, rng):
             u = scaled(self.space, proposal.x)
             kept = np.where(rng.random(len(u)) < 0.5, rng.random(len(u)), 1.0)[:, None]
             yield replace(proposal, x=unscaled(self.space, np.where(number, 0.5 + kept * (u - 0.5), u)))
+
+    def grown(self, n: int, told: int, rng: np.random.Generator) -> Iterator[Proposal]:
+        """Where some designs fail and the others are all as good: every other one is a child of what could be made."""
+        round_ = Round(self, self.without, self.data.distinct(), n, rng)
+        for proposal in super().fill(n, told, rng):
+            x = np.stack([round_.children(n), proposal.x], axis=1).reshape(2 * n, -1)
+            yield replace(proposal, x=x[round_.hopeful(x)], info=proposal.info | round_.info)
 
     def propose(self, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
         data = self.data.distinct()

@@ -79,6 +79,16 @@ class Optimizer:
         self.tells = (*self.tells, len(y))
 
     @property
+    def failed(self) -> Array:
+        """Designs that failed and never succeeded, `(k, d)`."""
+        failed = self.data.failed
+        rows = self.data.x[failed]
+        if not len(rows):
+            return rows
+        succeeded = set(row_keys(self.data.x[~failed]))
+        return rows[[key not in succeeded for key in row_keys(rows)]]
+
+    @property
     def best(self) -> Best | None:
         """The best design so far by the mean of its measurements; None before the first success."""
         return best_of(self.data, self.space, self.minimize)
@@ -104,7 +114,7 @@ class Optimizer:
         nothing = np.empty((0, self.space.dimension))
         self.pending = nothing if pending is None else self.space.rows(pending)
         known = set(row_keys(self.pending))
-        known.update(row_keys(self.data.x if not self.repeats else self._never_again()))
+        known.update(row_keys(self.data.x if not self.repeats else self.failed))
         self._check_left(n, len(known))
         rng = np.random.default_rng([self.seed, len(self.data), len(self.pending)])
         try:
@@ -128,13 +138,6 @@ class Optimizer:
         report("space-filling", 1.0)
         while True:
             yield Proposal(self.space.fill(n, rng), info={"notes": [note]})
-
-    def _never_again(self) -> Array:
-        """Designs that failed and never succeeded."""
-        failed = self.data.failed
-        succeeded = set(row_keys(self.data.x[~failed]))
-        rows = self.data.x[failed]
-        return rows[[key not in succeeded for key in row_keys(rows)]] if len(rows) else rows
 
     def _check_left(self, n: int, known: int) -> None:
         size = self.space.size

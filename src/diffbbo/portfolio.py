@@ -83,6 +83,11 @@ def step_length(y: Array, tells: Sequence[int]) -> float:
     return length
 
 
+def troubled(y: Array, tells: Sequence[int]) -> NDArray[np.bool_]:
+    """Which of all told values `y` came together with failures."""
+    return np.repeat([bool(np.isnan(values).any()) for values in _rounds(y, tells)], tells)
+
+
 def _floored(shares: Array, floor: float) -> Array:
     raised = np.maximum(shares / shares.sum(), floor)
     return np.asarray(raised / raised.sum())

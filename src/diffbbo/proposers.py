@@ -24,6 +24,7 @@ from .usual import Usual
 from .variation import LINED, apart, breed, changes, choices, mutate, numbers, scaled, tournament, unscaled
 
 if TYPE_CHECKING:
+    from .forward.failures import Failures
     from .forward.panel import Panel
 
 USUAL = {"inverse": 0.15, "climb": 0.1, "leap": 0.05, "vary": 0.7}  # shares before anything is known
@@ -32,6 +33,7 @@ POOL = 20  # designs that leaps begin from per design asked for
 GOOD = 0.1  # part of the measured designs whose scores half of the draws are aimed at
 TARGETS = (1.0, 1.2)  # scores that refined designs are denoised under, as parts of phi
 NOISE = (0.2, 0.4, 0.6)  # standard deviations to which designs are noised for refinement
+SPARE = 8  # children per place of a batch where designs fail
 LEARNT = 4000  # rows that the inverse model and usual values are learnt from: the best ones
 GENERATIONS, CROWD = 8, 24  # of the climb over letters and categories
 REACHES = (4.0, 2.0, 1.0, 0.5)  # how far a number may climb, in steps
@@ -74,6 +76,26 @@ class Round:
         panel = Panel.fit(layout, scaled(self.space, self.x), self.scores, self.y, self.rng, self.method.device)
         self.info["skill"] = list(panel.skill)
         return panel
+
+    @cached_property
+    def failures(self) -> Failures | None:
+        """None where nothing failed, or where nothing is known yet of why."""
+        method, failed = self.method, self.method.failed
+        if "failures" in self.without or not len(failed):
+            return None
+        from .forward.failures import Failures
+
+        together = set(row_keys(method.data.x[portfolio.troubled(method.data.y, method.tells)]))
+        asked = np.array([key in together for key in row_keys(self.x)], dtype=bool)
+        found = Failures.fit(self.space, self.x, failed, asked, self.rng, method.device)
+        if found:
+            self.info["told_apart"] = round(found.told_apart, 4)
+        return found
+
+    def hopeful(self, rows: Array) -> NDArray[np.intp]:
+        """Row numbers in order, but those of designs that are likely to fail last."""
+        likely = self.failures.likely(rows) if self.failures else np.zeros(len(rows), dtype=bool)
+        return np.argsort(likely, kind="stable")
 
     # ---- proposers ---------------------------------------------------------------------------------------
 
@@ -124,8 +146,10 @@ class Round:
         return np.stack([climbed, picked], axis=1).reshape(-1, self.space.dimension), np.repeat(member, 2)
 
     def vary(self) -> tuple[Array, NDArray[np.intp]]:
-        """Children of the best designs, as they come: what no model can know is tried."""
-        return self.children(2 * self.n), np.full(2 * self.n, -1)
+        """Children of the best designs, as they come: what no model can know is tried. Where designs fail there are
+        more of them, since many will not be asked for."""
+        n = (SPARE if self.failures else 2) * self.n
+        return self.children(n), np.full(n, -1)
 
     def children(self, n: int) -> Array:
         lined = 0.0 if "lines" in self.without else LINED
@@ -178,8 +202,8 @@ class Round:
 
     def dealt(self, places: Sequence[str]) -> tuple[Array, NDArray[np.intp], list[str]]:
         """Fill every place from its proposer with new designs apart from each other; `vary` helps out."""
-        queues = {arm: iter(zip(*getattr(self, arm)(), strict=True)) for arm in USUAL if arm in places}
-        spare = iter(zip(*self.vary(), strict=True))
+        queues = {arm: self._queue(arm) for arm in USUAL if arm in places}
+        spare = self._queue("vary")
         rows: list[Array] = []
         members: list[int] = []
         origin: list[str] = []
@@ -198,6 +222,12 @@ class Round:
         if not rows:
             return self.children(self.n), np.full(self.n, -1), []
         return np.stack(rows), np.array(members, dtype=np.intp), origin
+
+    def _queue(self, arm: str) -> Iterator[tuple[Array, Any]]:
+        """What a proposer offers; what is likely to fail comes last."""
+        rows, member = getattr(self, arm)()
+        order = self.hopeful(rows)
+        return zip(rows[order], member[order], strict=True)
 
     def _next(self, queue: Iterator[tuple[Array, Any]], known: set[bytes], taken: Array) -> tuple[Array, Any] | None:
         """The queue's next new design that is apart from those taken; if none is left, the first new one."""

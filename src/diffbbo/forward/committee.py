@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..graphs import repeat
 from ..mlp import Learner, Weights, run
-from .layout import Layout
+from .layout import Features
 
 MEMBERS, HIDDEN, LAYERS = 8, 64, 2
 STEPS, EPOCHS, BATCH, RATE, DECAY = (150, 500), 200, 256, 3e-3, 1e-3  # steps at least and at most
@@ -22,14 +22,14 @@ STEPS, EPOCHS, BATCH, RATE, DECAY = (150, 500), 200, 256, 3e-3, 1e-3  # steps at
 class Committee:
     """Eight perceptrons; `left_out` predicts a row's score by the member that never saw it."""
 
-    layout: Layout
+    layout: Features
     mean: Tensor
     std: Tensor
     weights: Weights
     left_out: Tensor
 
     @classmethod
-    def fit(cls, layout: Layout, u: Tensor, score: Tensor, generator: torch.Generator) -> Committee:
+    def fit(cls, layout: Features, u: Tensor, score: Tensor, generator: torch.Generator) -> Committee:
         """From rows `(n, d)` and standardised scores `(n,)`. The sum of the losses trains every member by itself."""
         device = u.device
         raw = layout.features(u).float()
@@ -74,8 +74,11 @@ class Committee:
         """`count` members: rows `(count, n, d)` to scores `(count, n)`."""
         chosen = torch.randperm(MEMBERS, generator=generator).repeat(-(-count // MEMBERS))[:count]
         weights = [w[chosen.to(w.device)] for w in self.weights]
+        return lambda u: self._read(weights, u)
 
-        def read(u: Tensor) -> Tensor:
-            return run(weights, (self.layout.features(u).float() - self.mean) / self.std)[..., 0].to(u.dtype)
+    def everyone(self, u: Tensor) -> Tensor:
+        """Every member's scores `(M, n)` of the same rows `(n, d)`."""
+        return self._read(self.weights, u.expand(MEMBERS, -1, -1))
 
-        return read
+    def _read(self, weights: Weights, u: Tensor) -> Tensor:
+        return run(weights, (self.layout.features(u).float() - self.mean) / self.std)[..., 0].to(u.dtype)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Protocol
 
 import torch
 from torch import Tensor
+
+
+class Features(Protocol):
+    """What a committee sees of rows `(..., d)`."""
+
+    def features(self, u: Tensor) -> Tensor: ...
 
 
 @dataclass(frozen=True)
