@@ -3,9 +3,8 @@
     python -m experiments.comparison run|table|draw|again      (options: experiments/common.py)
 
 Seeds from 100 up, which nothing was tuned on: ten for what costs seconds and for `diffbbo`, five for the others. Those
-with ten have more, which no version before has seen: ten where designs cost nothing to evaluate, else five. What a
-method would choose by hardware is fixed, so that cells of different machines are the same experiment: our two methods
-have the preset `fast`, Gaussian processes see 500 rows.
+with ten have ten more, which no version before has seen. What a method would choose by hardware is fixed, so that cells
+of different machines are the same experiment: our two methods have the preset `fast`, Gaussian processes see 500 rows.
 """
 
 from __future__ import annotations
@@ -26,10 +25,9 @@ from .results import Results
 
 TASKS = ("tfbind8", "tfbind10", "tfbind10-clean", "superconductor", "ant", "dkitty", "molecule")
 JUDGED = tuple(task for task in TASKS if task != "tfbind10")  # the raw lookup is mostly noise: reported, not ranked
-FREE = tuple(task for task in TASKS if task not in ("ant", "dkitty"))  # evaluated in no time: more seeds are cheap
 ROUNDS, BATCH = 16, 100
 FIRST, FRESH = range(100, 110), range(160, 170)  # with those in between earlier versions were measured
-MANY, FEW = len(FIRST), 5  # seeds of what is cheap to ask, with fresh ones besides; fresh ones of what is not FREE
+MANY = len(FIRST)  # seeds of what is cheap to ask, with as many fresh ones besides
 # In the order of the figures: seeds, and roughly the seconds of a round, which only decide what runs first.
 METHODS = {
     "diffbbo": (MANY, 20.0), "diffbbo-paper": (5, 60.0), "gp-ei": (5, 30.0), "gp-ucb": (5, 30.0), "gp-jes": (5, 40.0),
@@ -52,15 +50,14 @@ def cells(tasks: Sequence[str] = TASKS, rounds: int = ROUNDS, batch: int = BATCH
         (seed, METHODS[method][1], Cell(task, method, seed, rounds, batch, SETTINGS.get(method, "{}")))
         for method in METHODS
         for task in tasks
-        for seed in seeds_of(method, task)
+        for seed in seeds_of(method)
     ]
     return tuple(cell for *_, cell in sorted(every, key=lambda entry: entry[:2]))
 
 
-def seeds_of(method: str, task: str) -> list[int]:
+def seeds_of(method: str) -> list[int]:
     count = METHODS[method][0]
-    fresh = FRESH if task in FREE else FRESH[:FEW]
-    return [*FIRST[:count], *(fresh if count == MANY else ())]
+    return [*FIRST[:count], *(FRESH if count == MANY else ())]
 
 
 def draw(results: Results, places: Places) -> dict[str, str]:
@@ -71,6 +68,7 @@ def draw(results: Results, places: Places) -> dict[str, str]:
     paired = paired_of(results)
     parts["differences"] = difference_table(results, standing, paired)
     parts["everyone"] = everyone_table(paired) if results.rows else NOTHING
+    parts["fresh"] = fresh_table(results)
     parts["figure"] = curves(results, places, "comparison", "Best value found against evaluations, by task and method")
     return parts
 
@@ -175,6 +173,22 @@ def everyone_table(paired: Paired) -> str:
             whom = "; ".join(f"on {task} {', '.join(rivals)}" for task, rivals in above.items()) or "nobody"
             lines.append([ours, name, *(str(words.count(word)) for word in VERDICTS), whom])
     return markdown(["method", "by", *VERDICTS, "worse than"], lines)
+
+
+def fresh_table(results: Results) -> str:
+    """The default beside the quick rivals, on seeds that no version before has seen."""
+    rows = [row for row in results.rows if row["seed"] in FRESH]
+    standing, paired = standings(rows), differences(rows, OURS[0])
+    mine = {e.task: e for e in standing if e.method == OURS[0]}
+    if not mine:
+        return NOTHING
+    lines = [
+        [task, str(mine[task].seeds), str(mine[task].rank), *against_best(paired, standing, task, OURS[0])]
+        for task in results.tasks
+        if task in mine
+    ]
+    methods = len({e.method for e in standing})
+    return markdown(["task", "seeds", f"rank among {methods}", *AGAINST_BEST], lines)
 
 
 def verdict(difference: Interval, seeds: int) -> str:
