@@ -156,5 +156,6 @@ def test_where_the_made_are_all_as_good_half_are_their_children(tiny: EnsembleCo
         optimizer.tell(x, [0.0, 0.0, np.nan])
         batch = optimizer.ask(60)
         assert "space" in batch.info["notes"][0]
+        assert ("children" in batch.info["notes"][-1]) == ("failures" not in optimizer.without)
         near.append((np.minimum((batch.x != 2).sum(1), (batch.x != 3).sum(1)) < 5).mean())
     assert near[0] > 0.4 and near[1] < 0.2

@@ -92,9 +92,11 @@ class DiffBBO(Algorithm1):
     def grown(self, n: int, told: int, rng: np.random.Generator) -> Iterator[Proposal]:
         """Where some designs fail and the others are all as good: every other one is a child of what could be made."""
         round_ = Round(self, self.without, self.data.distinct(), n, rng)
+        note = "Some designs failed, so half of this batch are children of those that could be made."
         for proposal in super().fill(n, told, rng):
             x = np.stack([round_.children(n), proposal.x], axis=1).reshape(2 * n, -1)
-            yield replace(proposal, x=x[round_.hopeful(x)], info=proposal.info | round_.info)
+            info = proposal.info | round_.info | {"notes": [*proposal.info["notes"], note]}
+            yield replace(proposal, x=x[round_.hopeful(x)], info=info)
 
     def propose(self, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
         data = self.data.distinct()
