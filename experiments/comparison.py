@@ -16,7 +16,7 @@ from math import inf, isnan
 from diffbbo import make_task
 from diffbbo.compare import Cell
 from diffbbo.plots import comparison
-from diffbbo.standings import Difference, Interval, Standing, differences, mean_ranks, sign, standings
+from diffbbo.standings import Difference, Interval, Rows, Standing, differences, mean_ranks, sign, standings
 from diffbbo.terminal import interval, number
 
 from .common import Experiment, Places, main
@@ -68,7 +68,7 @@ def draw(results: Results, places: Places) -> dict[str, str]:
     paired = paired_of(results)
     parts["differences"] = difference_table(results, standing, paired)
     parts["everyone"] = everyone_table(paired) if results.rows else NOTHING
-    parts["fresh"] = fresh_table(results)
+    parts |= fresh_parts(results)
     parts["figure"] = curves(results, places, "comparison", "Best value found against evaluations, by task and method")
     return parts
 
@@ -175,20 +175,33 @@ def everyone_table(paired: Paired) -> str:
     return markdown(["method", "by", *VERDICTS, "worse than"], lines)
 
 
-def fresh_table(results: Results) -> str:
-    """The default beside the quick rivals, on seeds that no version before has seen."""
-    rows = [row for row in results.rows if row["seed"] in FRESH]
-    standing, paired = standings(rows), differences(rows, OURS[0])
+def fresh_parts(results: Results) -> dict[str, str]:
+    """The default on seeds that no version before has seen: paired with the quick rivals, which were run on them, too;
+    and beside all that was measured of everybody, where seeds differ and nothing is paired."""
+    if not any(row["method"] == OURS[0] and row["seed"] in FRESH for row in results.rows):
+        return dict.fromkeys(("fresh", "fresh-everyone", "fresh-counts", "fresh-ranks"), NOTHING)
+    paired = [row for row in results.rows if row["seed"] in FRESH]
+    everyone = [row for row in results.rows if row["method"] != OURS[0] or row["seed"] in FRESH]
+    apart = differences(everyone, OURS[0], pair=False)
+    ranks = mean_ranks([entry for entry in standings(everyone) if entry.task in JUDGED])
+    return {
+        "fresh": beside_table(results.tasks, paired, differences(paired, OURS[0])),
+        "fresh-everyone": beside_table(results.tasks, everyone, apart),
+        "fresh-counts": everyone_table({OURS[0]: apart}),
+        "fresh-ranks": f"Mean ranks: {', '.join(f'`{method}` {rank:.2f}' for method, rank in ranks.items())}.",
+    }
+
+
+def beside_table(tasks: Sequence[str], rows: Rows, found: Sequence[Difference]) -> str:
+    """The default's rank in `rows`, and against the best rivals, task by task."""
+    standing = standings(rows)
     mine = {e.task: e for e in standing if e.method == OURS[0]}
-    if not mine:
-        return NOTHING
     lines = [
-        [task, str(mine[task].seeds), str(mine[task].rank), *against_best(paired, standing, task, OURS[0])]
-        for task in results.tasks
+        [task, str(mine[task].seeds), str(mine[task].rank), *against_best(found, standing, task, OURS[0])]
+        for task in tasks
         if task in mine
     ]
-    methods = len({e.method for e in standing})
-    return markdown(["task", "seeds", f"rank among {methods}", *AGAINST_BEST], lines)
+    return markdown(["task", "seeds", f"rank among {len({e.method for e in standing})}", *AGAINST_BEST], lines)
 
 
 def verdict(difference: Interval, seeds: int) -> str:

@@ -21,7 +21,7 @@ from diffbbo.terminal import interval
 from diffbbo.types import InputError
 from experiments import ablation_batch, ablation_parts, ablation_weight, comparison, ladder, synthetic, theory, timing
 from experiments.common import Experiment, Places, Wanted, again, draw, main, table, timeless
-from experiments.page import fill, markdown
+from experiments.page import NOTHING, fill, markdown
 from experiments.results import Measured, Results, Row, collect, key_of_cell, tidy
 
 METHODS = ("evolution", "random")
@@ -378,17 +378,23 @@ def test_a_verdict_needs_seeds_and_an_interval_without_0() -> None:
     assert comparison.verdict(Interval(1.0, 1.0, 1.0), 1) == "1 common seeds: too few"
 
 
-def test_fresh_seeds_have_a_table_of_their_own() -> None:
-    """On the fresh seeds diffbbo (2) is 1 ahead of random; on the others, which do not count there, 9 behind."""
+def test_fresh_seeds_have_tables_of_their_own() -> None:
+    """On the fresh seeds diffbbo (2) is 1 ahead of random; on the others, which do not count there, 9 behind. Random's
+    seeds all together have (10 + 1) / 2, which is 3.5 more than diffbbo's fresh ones."""
     rows = [
         dict.fromkeys(COLUMNS)
         | {"task": "tfbind8", "method": m, "seed": s, "batch": 1, "round": 1, "best": b, "distinct": 1}
         for m, old, fresh in (("diffbbo", 1.0, 2.0), ("random", 10.0, 1.0))
         for seeds, b in ((comparison.FIRST, old), (comparison.FRESH, fresh)) for s in seeds
     ]  # fmt: skip
-    table = comparison.fresh_table(Results(("tfbind8", "ant"), ("diffbbo", "random"), rows, [], {})).splitlines()
+    parts = comparison.fresh_parts(Results(("tfbind8", "ant"), ("diffbbo", "random"), rows, [], {}))
+    table = parts["fresh"].splitlines()
     assert table[0].startswith("| task | seeds | rank among 2 |") and len(table) == 3
     assert table[2] == "| tfbind8 | 10 | 1 | random | 1 (1 to 1) | better | random | 1 (1 to 1) | better |"
+    assert parts["fresh-everyone"].splitlines()[2].startswith("| tfbind8 | 10 | 2 | random | -3.5 (")
+    assert parts["fresh-counts"].splitlines()[2] == "| diffbbo | area | 0 | 0 | 1 | on tfbind8 random |"
+    old = [row for row in rows if row["seed"] in comparison.FIRST]
+    assert comparison.fresh_parts(Results(("tfbind8",), ("diffbbo",), old, [], {}))["fresh"] == NOTHING
 
 
 def test_ours_is_paired_with_the_best_rival() -> None:

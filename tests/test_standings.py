@@ -49,6 +49,14 @@ def test_differences_are_paired_and_point_the_right_way() -> None:
     assert less.final.mean == 2.0
 
 
+def test_differences_of_all_seeds_without_pairs() -> None:
+    """Area 2 less (1.95 + 1.95 + 9) / 3; of the end 2.5 less (3.9 + 3.9 + 9) / 3, from 2 - 9 to 3 - 3.9."""
+    (d,) = differences(A + B + rows("b", {7: [9.0, 9.0]}), "a", pair=False)
+    assert (d.rival, d.seeds) == ("b", 2)
+    assert d.area.mean == pytest.approx(-2.3) and (d.area.low, d.area.high) == pytest.approx((-7.0, 0.05))
+    assert d.final.mean == pytest.approx(-3.1)
+
+
 def test_a_late_first_success_is_no_advantage() -> None:
     """A round without a success counts as the worst any study was at, here 1: areas 7/3 and 8/3."""
     late, early = rows("late", {0: [None, 2.0, 4.0]}), rows("early", {0: [1.0, 3.0, 4.0]})

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .registry import find_task
-from .statistics import bootstrap
+from .statistics import bootstrap, bootstrap_difference
 from .types import Array
 
 Rows = Sequence[Mapping[str, Any]]  # tidy rows, one per round, as `compare.COLUMNS` names them
@@ -30,6 +30,13 @@ class Interval:
             return cls(float("nan"), float("nan"), float("nan"))
         low, high = bootstrap(values)
         return cls(float(np.mean(values)), float(low), float(high))
+
+    @classmethod
+    def between(cls, ours: Array, other: Array) -> Interval:
+        """Of the difference of two means, neither paired with the other."""
+        if not (len(ours) and len(other)):
+            return cls.of(np.empty(0))
+        return cls(float(np.mean(ours) - np.mean(other)), *bootstrap_difference(ours, other))
 
 
 @dataclass(frozen=True)
@@ -135,8 +142,8 @@ class Difference:
     final: Interval
 
 
-def differences(rows: Rows, method: str) -> list[Difference]:
-    """Paired over the seeds that both have, against every rival on every task."""
+def differences(rows: Rows, method: str, pair: bool = True) -> list[Difference]:
+    """Against every rival on every task: paired over the seeds that both have, or else all seeds of either."""
     found = []
     rows = filled(rows)
     for task in dict.fromkeys(row["task"] for row in rows):
@@ -144,9 +151,19 @@ def differences(rows: Rows, method: str) -> list[Difference]:
         mine = curves_of([row for row in here if row["method"] == method])
         for rival in dict.fromkeys(row["method"] for row in here if row["method"] != method):
             theirs = curves_of([row for row in here if row["method"] == rival])
-            area, final = (sign(task) * paired(measure(mine), measure(theirs)) for measure in (area_of, final_of))
-            found.append(Difference(task, method, rival, len(area), Interval.of(area), Interval.of(final)))
+            common = [seed for seed in mine if seed in theirs]
+            seeds = len(common) if pair else min(len(mine), len(theirs))
+            area, final = (
+                _difference(measure(mine), measure(theirs), sign(task), pair) for measure in (area_of, final_of)
+            )
+            found.append(Difference(task, method, rival, seeds, area, final))
     return found
+
+
+def _difference(ours: Mapping[int, float], other: Mapping[int, float], sign: int, pair: bool) -> Interval:
+    if pair:
+        return Interval.of(sign * paired(ours, other))
+    return Interval.between(*(sign * np.array(list(values.values())) for values in (ours, other)))
 
 
 def paired(ours: Mapping[int, float], other: Mapping[int, float]) -> Array:

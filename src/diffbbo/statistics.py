@@ -20,6 +20,17 @@ def bootstrap(values: Array, level: float = 0.95, draws: int = 10_000) -> tuple[
     return np.asarray(low), np.asarray(high)
 
 
+def bootstrap_difference(ours: Array, other: Array, level: float = 0.95, draws: int = 10_000) -> tuple[float, float]:
+    """The same for the mean of `ours` `(n,)` less that of `other` `(m,)`, two samples that have nothing to do with each
+    other: each is drawn again for itself."""
+    if not (len(ours) and len(other)):
+        return float("nan"), float("nan")
+    rng = np.random.default_rng(0)
+    ours, other = (part[rng.integers(len(part), size=(draws, len(part)))].mean(axis=1) for part in (ours, other))
+    low, high = np.quantile(ours - other, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
 def normal_scores(values: Array) -> Array:
     """Every value as the quantile of N(0, 1) at its rank; equal values share their mean rank."""
     import torch  # here: whoever only draws a table need not load it
