@@ -150,6 +150,16 @@ def test_the_laboratorys_loop(diffbbo, lab: Path) -> None:
     assert [d["solvent"] for d in last_json(out)["designs"]] == [row["solvent"] for row in rows], "no state is kept"
 
 
+def test_the_laboratorys_loop_with_rounds(diffbbo, lab: Path) -> None:
+    plain = HISTORY.splitlines()
+    lines = [f"{plain[0]},round", *(f"{line},{k}" for k, line in enumerate(plain[1:]))]
+    (lab / "history.csv").write_text("\n".join(lines))
+    code, _, err = suggest(diffbbo, lab, "--method", "evolution")
+    assert code == 0 and "columns ignored: well\n" in err
+    rows = list(csv.DictReader((lab / "next.csv").read_text().splitlines()))
+    assert list(rows[0]) == ["temperature", "solvent", "yield", "round"] and {row["round"] for row in rows} == {"4"}
+
+
 def test_suggest_with_our_own_method_and_a_direction(diffbbo, lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from diffbbo.diffusion import config
 

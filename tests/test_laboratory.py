@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diffbbo import Categorical, Integer, Real, Sequence, Space, make_optimizer
+from diffbbo import Categorical, DiffBBO, EnsembleConfig, Integer, Real, Sequence, Space, make_optimizer
 from diffbbo.laboratory import read_history, write_batch
 from diffbbo.types import InputError
 
@@ -109,6 +109,71 @@ def test_what_is_written_is_read_back_as_pending(tmp_path: Path) -> None:
     found = read_history(tmp_path / "new" / "next.csv", SPACE, "yield")
     assert np.array_equal(found.pending, batch.x), "the same designs, bit for bit, in order of merit"
     assert not list((tmp_path / "new").glob("*.part"))
+
+
+ROUNDS = """temp,n,solvent,dna,yield,round
+20,1,thf,ACG,1,2
+30,2,thf,ACG,2,
+40,3,thf,ACG,3,1.0
+50,4,thf,ACG,failed,2
+60,5,thf,ACG,,7
+70,6,thf,ACG,4,0
+"""
+
+
+def test_a_column_of_rounds_tells_round_by_round(tmp_path: Path) -> None:
+    """Known before: rows 2 and 6; then row 3; then rows 1 and 4. The last batch asked for was the seventh."""
+    found = read(tmp_path, ROUNDS)
+    assert (found.tells, found.next_round, found.ignored) == ((2, 1, 2), 8, ())
+    optimizer = make_optimizer("random", SPACE)
+    found.told_to(optimizer)
+    assert optimizer.tells == (2, 1, 2)
+    assert np.array_equal(optimizer.data.y, [2, 4, 3, 1, np.nan], equal_nan=True)
+    assert optimizer.data.x[:, 1].tolist() == [2, 6, 3, 1, 4] and found.pending[:, 1].tolist() == [5]
+
+
+@pytest.mark.parametrize("cell", ["B", "1.5", "-1", "nan", "inf"])
+def test_rounds_that_are_no_whole_numbers_are_another_column(tmp_path: Path, cell: str) -> None:
+    found = read(tmp_path, ROUNDS.replace("2\n", f"{cell}\n", 1))
+    assert (found.tells, found.next_round, found.ignored) == ((5,), None, ("round",))
+
+
+def test_without_rounds_all_is_told_at_once(tmp_path: Path) -> None:
+    found = read(tmp_path, GOOD)
+    assert (found.tells, found.next_round) == ((4,), None)
+    beginning = read(tmp_path, ROUNDS.splitlines()[0])
+    beginning.told_to(optimizer := make_optimizer("random", SPACE))
+    assert beginning.next_round == 1 and len(optimizer.data) == 0, "a header alone begins with the first"
+
+
+def test_a_variable_may_be_called_round(tmp_path: Path) -> None:
+    (tmp_path / "h.csv").write_text("round,y\n1,0.5\n3,0.7\n")
+    found = read_history(tmp_path / "h.csv", Space((Integer("round", 1, 9),)), "y")
+    assert (found.x.ravel().tolist(), found.tells, found.next_round) == ([1, 3], (2,), None)
+
+
+def test_the_loop_with_rounds_asks_what_a_running_optimizer_asks(tmp_path: Path, tiny: EnsembleConfig) -> None:
+    """Three rounds through files, a new optimizer in each, against one that was never stopped."""
+    space = Space((Real("a", 0, 1), Real("b", 0, 1)))
+    path, running = tmp_path / "history.csv", DiffBBO(space, config=tiny, device="cpu")
+    path.write_text("a,b,y,round\n0.1,0.2,0.3,\n0.4,0.8,1.2,\n0.9,0.9,1.8,\n")
+    running.tell([{"a": 0.1, "b": 0.2}, {"a": 0.4, "b": 0.8}, {"a": 0.9, "b": 0.9}], [0.3, 1.2, 1.8])
+    for k in range(1, 4):
+        history = read_history(path, space, "y")
+        fresh = DiffBBO(space, config=tiny, device="cpu")
+        history.told_to(fresh)
+        batch = fresh.ask(8)
+        assert np.array_equal(batch.x, running.ask(8).x) and history.next_round == k
+        assert fresh.tells == running.tells
+        write_batch(tmp_path / "next.csv", batch, space, "y", history.next_round)
+        lines = (tmp_path / "next.csv").read_text().splitlines()
+        assert lines[0] == "a,b,y,round"
+        values = -((batch.x - 0.6) ** 2).sum(axis=1)
+        with path.open("a") as table:
+            for line, value in zip(lines[1:], values, strict=True):
+                a, b, _, round_ = line.split(",")
+                table.write(f"{a},{b},{float(value)!r},{round_}\n")
+        running.tell(batch, values)
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:

@@ -184,7 +184,8 @@ def suggest(
 ) -> None:
     """The laboratory's loop: history.csv in, next.csv out, in order of merit. No state is kept.
 
-    A blank result is pending and not asked again; `failed` or `nan` is a failure.
+    A blank result is pending and not asked again; `failed` or `nan` is a failure. If the history has a column `round`
+    (blank for what was known before), next.csv has it, too, and the method learns from what became of its batches.
     """
     from .laboratory import read_history, write_batch
     from .spaces import Space
@@ -194,10 +195,10 @@ def suggest(
     if history.ignored:
         say(f"note: columns ignored: {', '.join(history.ignored)}")
     optimizer = _optimizer(method, described, seed, minimize, preset, device)
-    optimizer.tell(history.x, history.y)
+    history.told_to(optimizer)
     with live_bar(rounds=1):
         chosen = optimizer.ask(batch, pending=history.pending)
-    write_batch(out_file, chosen, described, objective)
+    write_batch(out_file, chosen, described, objective, history.next_round)
     failures = int(optimizer.data.failed.sum())
     say(
         f"read {len(history.y)} results ({failures} failed) and {len(history.pending)} pending; "
