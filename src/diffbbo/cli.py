@@ -184,8 +184,9 @@ def suggest(
 ) -> None:
     """The laboratory's loop: history.csv in, next.csv out, in order of merit. No state is kept.
 
-    A blank result is pending and not asked again; `failed` or `nan` is a failure. If the history has a column `round`
-    (blank for what was known before), next.csv has it, too, and the method learns from what became of its batches.
+    A blank result is pending and not asked again; `failed` or `nan` is a failure.
+
+    With a column `round` in the history (blank: known before) the method learns from what became of its batches.
     """
     from .laboratory import read_history, write_batch
     from .spaces import Space
