@@ -7,7 +7,7 @@ import pytest
 
 from diffbbo import DiffBBO, EnsembleConfig, InputError, Integer, Real, Sequence, Space, make_task
 from diffbbo.default import PARTS
-from diffbbo.proposers import USUAL, _in_turns
+from diffbbo.proposers import FEW, PICK, PICKED, USUAL, _in_turns, usual_shares
 from diffbbo.types import row_keys
 from diffbbo.variation import apart, changes, scaled, unscaled
 
@@ -31,7 +31,7 @@ def value(space: Space, x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("space", [CUBE, MIXED], ids=["numbers", "mixed"])
 def test_every_proposer_gets_its_share(tiny: EnsembleConfig, space: Space) -> None:
-    info = told(space, tiny).ask(20).info
+    info = told(space, tiny, without=("picks",)).ask(20).info
     assert info["shares"] == USUAL and sum(info["asked"].values()) == 20
     assert info["asked"] == {arm: round(20 * share) for arm, share in USUAL.items()}
     assert {"weight", "target", "epistemic", "skill", "step", "train_s", "acquire_s"} <= set(info)
@@ -41,13 +41,39 @@ def test_success_moves_the_shares(tiny: EnsembleConfig) -> None:
     """Of a batch of ten, place 0 is vary's (the largest share), as seven are; the others have one each. If the first
     alone is good, it is the one find: 0.1, 0.1, 0.1 and 0.7 were expected. With one more for everybody, usual shares
     times squared ratios are 0.15 / 1.21, 0.1 / 1.21, 0.05 / 1.21 and 0.7 x 4 / 2.89: 0.9689 of 1.2168 is vary's."""
-    optimizer = told(SQUARE, tiny)
+    optimizer = told(SQUARE, tiny, without=("picks",))
     batch = optimizer.ask(10)
     assert batch.info["asked"] == {"inverse": 1, "climb": 1, "leap": 1, "vary": 7}
     optimizer.tell(batch, [5.0] + [-9.0] * 9)
     shares = optimizer.ask(10).info["shares"]
     assert shares["vary"] == pytest.approx(0.9689 / 1.2168, abs=1e-4)
     assert sum(shares.values()) == pytest.approx(1.0, abs=1e-3)
+
+
+def test_designs_are_picked_as_long_as_few_are_known(tiny: EnsembleConfig) -> None:
+    """PICKED of a batch up to half of FEW rows, half of it at three quarters, nothing from FEW on; the rest is shared
+    as ever."""
+    arms = (*USUAL, PICK)
+    rows = np.array([0, FEW // 2, 3 * FEW // 4, FEW, 10 * FEW])
+    assert usual_shares(arms, rows)[:, -1] == pytest.approx([PICKED, PICKED, PICKED / 2, 0, 0])
+    assert usual_shares(arms, rows)[-1, :-1].tolist() == list(USUAL.values())
+    assert usual_shares(arms, rows).sum(axis=1) == pytest.approx([1.0] * 5)
+    assert usual_shares(tuple(USUAL), rows).tolist() == [list(USUAL.values())] * 5
+    floored = [max(0.03, share * (1 - PICKED)) for share in USUAL.values()] + [PICKED]
+    info = told(MIXED, tiny, rows=80).ask(20).info
+    assert list(info["shares"].values()) == pytest.approx([share / sum(floored) for share in floored], abs=1e-4)
+    assert info["asked"][PICK] in (15, 16) and sum(info["asked"].values()) == 20  # 15.5 of 20
+    many = told(MIXED, tiny, rows=FEW).ask(20).info
+    assert many["shares"] == USUAL and len(many["skill"]) == 3
+
+
+def test_what_is_picked_is_new_and_keeps_its_member(tiny: EnsembleConfig) -> None:
+    """With the inverse model alone to pick from, every design but those that variation fills in is one of its draws."""
+    optimizer = told(MIXED, tiny, without=only("inverse", "vary"))
+    batch = optimizer.ask(40)
+    known = set(row_keys(optimizer.data.x))
+    assert not known & set(row_keys(batch.x)) and len(set(row_keys(batch.x))) == 40
+    assert (batch.member >= 0).sum() > 10
 
 
 def only(*arms: str) -> tuple[str, ...]:
@@ -69,7 +95,7 @@ def test_inverse_alone_is_algorithm_1(tiny: EnsembleConfig) -> None:
 
 def test_members_are_recorded_for_what_the_inverse_model_drew(tiny: EnsembleConfig) -> None:
     """Seven or eight of 50 places are the inverse model's; one in five of its draws may be known or too near."""
-    member = told(SQUARE, tiny).ask(50).member
+    member = told(SQUARE, tiny, without=("picks",)).ask(50).member
     assert (member >= 0).sum() >= 6 and (member < tiny.members).all() and (member == -1).sum() >= 20
 
 
@@ -87,7 +113,7 @@ def test_a_part_left_out_makes_a_difference_and_is_recorded(tiny: EnsembleConfig
         optimizer.tell(optimizer.ask(20), np.linspace(0.0, 1.0, 20))
     assert not np.array_equal(whole.ask(20).x, less.ask(20).x)
     if part == "shares by success":
-        assert less.ask(20).info["shares"] == USUAL != whole.ask(20).info["shares"]
+        assert less.ask(20).info["shares"] == told(SQUARE, tiny).ask(1).info["shares"] != whole.ask(20).info["shares"]
 
 
 def test_a_first_batch_is_half_drawn_to_the_middle(tiny: EnsembleConfig) -> None:

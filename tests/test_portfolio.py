@@ -44,6 +44,19 @@ def test_before_anything_is_known_shares_are_the_usual_ones() -> None:
     assert share(np.empty(0), (), EQUAL, 0.05).tolist() == [0.5, 0.5]
 
 
+def test_usual_shares_may_change_from_round_to_round_and_nothing_is_left_of_a_share_of_0() -> None:
+    """Half of a first batch of four is the second's, nothing of the next one, though it is owed and made the one find.
+    With a quarter instead: squares of ratios 4/9 and 16/9 (below), of these 3/4 and 1/4, in parts of their sum: 3/7 and
+    4/7."""
+    y, tells = np.array([0.0, 1, 2, 0, 3, 1, 0]), (3, 4)
+    table = np.array([[1.0, 0.0], [0.5, 0.5], [1.0, 0.0]])
+    now, owed = shares(y, tells, table, 0.05)
+    assert now.tolist() == [1.0, 0.0] and deal(now, 3, np.array([-0.9, 0.9])).tolist() == [0, 0, 0]
+    assert owed.tolist() == [0.0, 0.0]
+    table[2] = [0.75, 0.25]
+    assert share(y, tells, table, 0.05) == pytest.approx([3 / 7, 4 / 7])
+
+
 def test_who_finds_the_better_design_gets_more() -> None:
     """Start data 0, 1, 2. In the next tell, of four rows, places 0 and 2 are the first's, 1 and 3 the second's. A tenth
     of four is one: the best, 3, is the only find. Half a find was expected of each, so with one more for everybody the

@@ -18,12 +18,12 @@ from .acquisition import Acquisition, UaE
 from .algorithm import Algorithm1, DiffBBOPaper
 from .diffusion.config import EnsembleConfig
 from .optimizer import Proposal
-from .proposers import USUAL, Round
+from .proposers import PICK, USUAL, Round, usual_shares
 from .spaces import Space
 from .types import InputError
 from .variation import numbers, scaled, unscaled
 
-PARTS = ("shares by success", "temperature", "usual values", "lines", "failures")  # can be left out, too
+PARTS = ("shares by success", "temperature", "usual values", "lines", "failures", "picks")  # can be left out, too
 FLOOR = 0.03  # nobody's share falls below
 STEPS = 800  # of training at most, with the preset `fast`
 
@@ -105,14 +105,15 @@ class DiffBBO(Algorithm1):
             return
         clock = time.perf_counter()
         round_ = Round(self, self.without, data, n, rng)
-        usual = np.array([USUAL[arm] for arm in self.arms])
+        arms = self.arms if "picks" in self.without else (*self.arms, PICK)
+        usual = usual_shares(arms, np.cumsum([0, *self.tells]))
         learn = "shares by success" not in self.without
-        shares, owed = portfolio.shares(self.data.y, self.tells, usual / usual.sum(), min(FLOOR, 1 / len(usual)), learn)
-        places = [self.arms[k] for k in portfolio.deal(shares, n, owed)]
+        shares, owed = portfolio.shares(self.data.y, self.tells, usual, min(FLOOR, 1 / len(self.arms)), learn)
+        places = [arms[k] for k in portfolio.deal(shares, n, owed)]
         x, member, origin = round_.dealt(places)
-        asked = {arm: origin.count(arm) for arm in self.arms}
+        share = {arm: round(float(part), 4) for arm, part in zip(arms, shares, strict=True) if part}
         info = round_.info | {
-            "shares": dict(zip(self.arms, shares.round(4).tolist(), strict=True)), "asked": asked,
+            "shares": share, "asked": {arm: origin.count(arm) for arm in share},
             "step": round_.step, "acquire_s": time.perf_counter() - clock - round_.info.get("train_s", 0.0),
         }  # fmt: skip
         yield Proposal(x, member, info)

@@ -27,7 +27,7 @@ def deal(shares: Array, n: int, owed: Array | None = None) -> NDArray[np.intp]:
     `owed` is what each was behind before, in places: so that small batches come round to small shares. The deal for
     fewer places is the beginning of the deal for more, so a batch may be cut short.
     """
-    behind = np.zeros(len(shares)) if owed is None else owed.copy()
+    behind = np.where(shares > 0, np.zeros(len(shares)) if owed is None else owed, -np.inf)
     places = np.empty(n, dtype=np.intp)
     for place in range(n):
         behind += shares
@@ -42,11 +42,14 @@ def shares(y: Array, tells: Sequence[int], usual: Array, floor: float, learn: bo
 
     The first tell is the start data. In every later one, of n rows, a design is a find when it is new among the best
     n/10: in a large batch, who made the best one alone is luck. Each proposer's share is its `usual` one times the
-    square of how many finds it has made to how many it should have had, had all been equally good; never below `floor`.
-    What is long ago counts for less. Without `learn` shares stay the usual ones.
+    square of how many finds it has made to how many it should have had, had all been equally good; never below `floor`,
+    unless its usual share is 0. What is long ago counts for less. Without `learn` shares stay the usual ones.
+
+    Usual shares are `(arms,)`, or one line before every round and one for the next, `(rounds + 1, arms)`.
     """
-    finds, tried, owed = np.zeros((3, len(usual)))
-    now = _floored(usual, floor)
+    usual = np.broadcast_to(usual, (len(tells) + 1, usual.shape[-1]))
+    finds, tried, owed = np.zeros((3, usual.shape[1]))
+    now = _floored(usual[0], floor)
     before = np.empty(0)  # what was known before, best first
     for index, values in enumerate(_rounds(y, tells)):
         after = -np.sort(-np.concatenate([before, values[np.isfinite(values)]]))
@@ -60,8 +63,8 @@ def shares(y: Array, tells: Sequence[int], usual: Array, floor: float, learn: bo
                 found &= values > before[last]
             finds = MEMORY * finds + np.bincount(places[found], minlength=len(now))
             tried = MEMORY * tried + np.bincount(places, minlength=len(now))
-            expected = finds.sum() * tried / tried.sum()
-            now = _floored(usual * ((finds + DOUBT) / (expected + DOUBT)) ** KEEN, floor)
+        expected = finds.sum() * tried / max(tried.sum(), 1.0)
+        now = _floored(usual[index + 1] * ((finds + DOUBT) / (expected + DOUBT)) ** KEEN, floor)
         before = after
     return now, owed
 
@@ -89,7 +92,7 @@ def troubled(y: Array, tells: Sequence[int]) -> NDArray[np.bool_]:
 
 
 def _floored(shares: Array, floor: float) -> Array:
-    raised = np.maximum(shares / shares.sum(), floor)
+    raised = np.where(shares > 0, np.maximum(shares / shares.sum(), floor), 0.0)
     return np.asarray(raised / raised.sum())
 
 

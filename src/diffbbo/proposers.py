@@ -5,6 +5,7 @@ inverse   draws of p(x | y), each at a score and a temperature of its own, and t
 climb     where each opinion of the panel ends when it climbs from the best designs
 leap      what the panel likes best anywhere in the space, and where it ends when it climbs from there
 vary      children of the best designs, by crossover, mutation, and on the lines through two of them
+pick      as long as few designs are known: of what all others offer, what is expected to raise the best most together
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from .forward.panel import Panel
 
 USUAL = {"inverse": 0.15, "climb": 0.1, "leap": 0.05, "vary": 0.7}  # shares before anything is known
+PICK, PICKED, FEW = "pick", 0.8, 500  # its share while less than half of so many rows are known; then it fades to 0
+POOLED = 2000  # designs that are picked from, at most
 PARENTS = 10
 POOL = 20  # designs that leaps begin from per design asked for
 GOOD = 0.1  # part of the measured designs whose scores half of the draws are aimed at
@@ -37,6 +40,14 @@ SPARE = 8  # children per place of a batch where designs fail
 LEARNT = 4000  # rows that the inverse model and usual values are learnt from: the best ones
 GENERATIONS, CROWD = 8, 24  # of the climb over letters and categories
 REACHES = (4.0, 2.0, 1.0, 0.5)  # how far a number may climb, in steps
+
+
+def usual_shares(proposers: Sequence[str], told: NDArray[np.intp]) -> Array:
+    """What each has of a batch before anybody has found anything, after so many rows `(k,)`: `(k, proposers)`."""
+    shares = np.array([USUAL.get(arm, 0.0) for arm in proposers])
+    picks = np.array([arm == PICK for arm in proposers])
+    picked = (PICKED if picks.any() else 0.0) * np.clip(2 * (1 - told / FEW), 0.0, 1.0)[:, None]
+    return np.asarray((1 - picked) * shares / shares.sum() + picked * picks)
 
 
 class Round:
@@ -57,6 +68,7 @@ class Round:
         self.gap = min(self.step, 0.5 * n ** (-1 / max(1, int(numbers(self.space).sum()))))
         self.known = set(row_keys(method.data.x)) | set(row_keys(method.pending))
         self.info: dict[str, Any] = {}
+        self._offered: dict[str, tuple[Array, NDArray[np.intp]]] = {}
         first = apart(self.space, self.x[: 20 * PARENTS], PARENTS, self.step)
         self.parents, self.values = self.x[first], self.scores[first]
 
@@ -73,7 +85,8 @@ class Round:
         from .forward.panel import Panel
 
         layout = Layout(tuple(choices(self.space)))
-        panel = Panel.fit(layout, scaled(self.space, self.x), self.scores, self.y, self.rng, self.method.device)
+        few = "picks" not in self.without and len(self.method.data) < FEW
+        panel = Panel.fit(layout, scaled(self.space, self.x), self.scores, self.y, self.rng, self.method.device, few)
         self.info["skill"] = list(panel.skill)
         return panel
 
@@ -151,6 +164,19 @@ class Round:
         n = (SPARE if self.failures else 2) * self.n
         return self.children(n), np.full(n, -1)
 
+    def pick(self) -> tuple[Array, NDArray[np.intp]]:
+        """Of all that the others offer and that is new, designs that are expected to raise the best most, one given the
+        others: what Bayesian optimisation would ask for, from a pool that knows more than where its model is high."""
+        parts = [self.offered(arm) for arm in USUAL if arm not in self.without]
+        rows, member = (np.concatenate(part) for part in zip(*parts, strict=True))
+        _, first = np.unique(rows, axis=0, return_index=True)
+        new = first[[key not in self.known for key in row_keys(rows[first])]]
+        pool = self.rng.permutation(new)[:POOLED]
+        if self.failures:
+            pool = pool[~self.failures.likely(rows[pool])]
+        chosen = pool[self.panel.together(scaled(self.space, rows[pool]), 2 * self.n, self.rng)] if len(pool) else pool
+        return rows[chosen], member[chosen]
+
     def children(self, n: int) -> Array:
         lined = 0.0 if "lines" in self.without else LINED
         return breed(self.space, self.parents, self.values, n, self.step, self.rng, lined)
@@ -202,8 +228,8 @@ class Round:
 
     def dealt(self, places: Sequence[str]) -> tuple[Array, NDArray[np.intp], list[str]]:
         """Fill every place from its proposer with new designs apart from each other; `vary` helps out."""
-        queues = {arm: self._queue(arm) for arm in USUAL if arm in places}
-        spare = self._queue("vary")
+        queues = {arm: self._queue(self.offered(arm)) for arm in (*USUAL, PICK) if arm in places}
+        spare = self._queue(self.vary())
         rows: list[Array] = []
         members: list[int] = []
         origin: list[str] = []
@@ -223,11 +249,17 @@ class Round:
             return self.children(self.n), np.full(self.n, -1), []
         return np.stack(rows), np.array(members, dtype=np.intp), origin
 
-    def _queue(self, arm: str) -> Iterator[tuple[Array, Any]]:
+    def _queue(self, offered: tuple[Array, NDArray[np.intp]]) -> Iterator[tuple[Array, Any]]:
         """What a proposer offers; what is likely to fail comes last."""
-        rows, member = getattr(self, arm)()
+        rows, member = offered
         order = self.hopeful(rows)
         return zip(rows[order], member[order], strict=True)
+
+    def offered(self, arm: str) -> tuple[Array, NDArray[np.intp]]:
+        """What a proposer has to offer, made when first asked for."""
+        if arm not in self._offered:
+            self._offered[arm] = getattr(self, arm)()
+        return self._offered[arm]
 
     def _next(self, queue: Iterator[tuple[Array, Any]], known: set[bytes], taken: Array) -> tuple[Array, Any] | None:
         """The queue's next new design that is apart from those taken; if none is left, the first new one."""

@@ -2,6 +2,9 @@
 
 Matérn-5/2 with a lengthscale per number, times exp(-sum of weights of the letters that differ); fitted by the largest
 posterior density, under priors on lengthscales that grow with the dimension (Hvarfner et al. 2024).
+
+Read as a density of the lengthscales' logarithms, as usual here, that prior prefers smooth functions; as a density of
+the lengthscales themselves (`rough`) its mode is e^3 times shorter. With few rows the data hardly decide between them.
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ from torch import Tensor
 from .layout import Layout
 
 STEPS, RATE = 40, 0.1
-JITTER = 1e-6
+JITTER, JOINT = 1e-6, 1e-5  # of the rows' variance, and of the signal's for joint draws
+SPREAD = 3.0  # variance of a lengthscale's logarithm under the prior, which also is how far apart the two modes are
 NOISE = math.log(1e-2)  # of standardised scores, where the prior has its middle
 
 
@@ -29,6 +33,7 @@ class Kernel:
     weights: Tensor
     signal: Tensor
     noise: Tensor
+    rough: bool = False
 
     def __call__(self, a: Tensor, b: Tensor) -> Tensor:
         """Covariances `(..., n, m)` of rows `a` `(..., n, d)` and `b` `(m, d)`."""
@@ -46,9 +51,8 @@ class Kernel:
         return value
 
     def minus_log_prior(self) -> Tensor:
-        usual = math.sqrt(2) + math.log(max(1, len(self.layout.numbers))) / 2
         return (
-            ((self.lengths - usual) ** 2).sum() / 6
+            ((self.lengths - usual_length(self.layout, self.rough)) ** 2).sum() / (2 * SPREAD)
             + (self.weights**2).sum() / 6
             + self.signal**2 / 2
             + (self.noise - NOISE) ** 2 / 8
@@ -57,26 +61,30 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Process:
-    """The posterior after rows `u` `(n, d)`; `loo` are the leave-one-out predictions of their scores."""
+    """The posterior after rows `u` `(n, d)`; `loo` are the leave-one-out predictions of their scores, `density` how
+    likely these scores were, as logarithms."""
 
     kernel: Kernel
     u: Tensor
     factor: Tensor  # Cholesky factor of the covariance of the rows
     alpha: Tensor
     loo: Tensor
+    density: Tensor
 
     @classmethod
-    def fit(cls, layout: Layout, u: Tensor, score: Tensor) -> Process:
-        """From float64 rows `(n, d)` and standardised scores `(n,)`."""
+    def fit(cls, layout: Layout, u: Tensor, score: Tensor, rough: bool = False) -> Process:
+        """From float64 rows `(n, d)` and standardised scores `(n,)`. A `rough` one keeps the scores' own variance as
+        its signal's."""
         numbers, letters = len(layout.numbers), len(layout.letters)
-        start = math.sqrt(2) + math.log(max(1, numbers)) / 2 - 1
+        start = usual_length(layout, rough) - (0 if rough else 1)
         first = ([start] * numbers, [0.0] * letters, 0.0, NOISE)
-        parameters = [torch.tensor(value, dtype=u.dtype, device=u.device) for value in first]
-        for parameter in parameters:
+        lengths, weights, signal, noise = (torch.tensor(value, dtype=u.dtype, device=u.device) for value in first)
+        learnt = [lengths, weights, noise] if rough else [lengths, weights, signal, noise]
+        for parameter in learnt:
             parameter.requires_grad_()
-        adam = torch.optim.Adam(parameters, lr=RATE)
+        adam = torch.optim.Adam(learnt, lr=RATE)
         for step in range(STEPS):
-            kernel = Kernel(layout, *parameters)
+            kernel = Kernel(layout, lengths, weights, signal, noise, rough)
             factor = cls._factor(kernel, u)
             alpha = torch.cholesky_solve(score[:, None], factor)[:, 0]
             loss = score @ alpha / 2 + factor.diagonal().log().sum() + kernel.minus_log_prior()
@@ -84,13 +92,18 @@ class Process:
             loss.backward()  # type: ignore[no-untyped-call]
             adam.param_groups[0]["lr"] = RATE * (1 - step / STEPS) + RATE / 10
             adam.step()
+        for parameter in learnt:
+            parameter.requires_grad_(False)
         with torch.no_grad():
-            kernel = Kernel(layout, *(parameter.detach() for parameter in parameters))
+            kernel = Kernel(layout, lengths, weights, signal, noise, rough)
             factor = cls._factor(kernel, u)
             alpha = torch.cholesky_solve(score[:, None], factor)[:, 0]
-            # Without row i, the prediction at i is y_i - alpha_i / (K^-1)_ii (Rasmussen & Williams 2006, eq. 5.12).
-            loo = score - alpha / torch.cholesky_inverse(factor).diagonal()
-        return cls(kernel, u, factor, alpha, loo)
+            # Without row i, the prediction at i is y_i - alpha_i / (K^-1)_ii, its variance 1 / (K^-1)_ii (Rasmussen &
+            # Williams 2006, eq. 5.12).
+            precision = torch.cholesky_inverse(factor).diagonal()
+            loo = score - alpha / precision
+            density = (precision.log() - precision * (score - loo) ** 2 - math.log(2 * math.pi)) / 2
+        return cls(kernel, u, factor, alpha, loo, density)
 
     @staticmethod
     def _factor(kernel: Kernel, u: Tensor) -> Tensor:
@@ -100,10 +113,25 @@ class Process:
 
     def predict(self, u: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of the score, each `(..., n)`, at rows `(..., n, d)`."""
-        cross = self.kernel(u, self.u)
-        half = torch.linalg.solve_triangular(self.factor, cross.mT, upper=False)
+        cross, half = self._explained(u)
         variance = (self.kernel.signal.exp() - (half**2).sum(-2)).clamp(min=1e-10)
         return cross @ self.alpha, variance.sqrt()
+
+    def gains(self, u: Tensor, count: int, generator: torch.Generator) -> Tensor:
+        """`count` joint draws of how far the scores of rows `(m, d)` lie above the best mean of the rows it has seen:
+        `(count, m)`."""
+        cross, half = self._explained(u)
+        jitter = JOINT * self.kernel.signal.exp() * torch.eye(len(u), dtype=u.dtype, device=u.device)
+        root = torch.linalg.cholesky(self.kernel(u, u) - half.mT @ half + jitter)
+        normal = torch.randn(count, len(u), generator=generator, dtype=u.dtype).to(u.device)
+        gains: Tensor = cross @ self.alpha + normal @ root.mT - self.predict(self.u)[0].max()
+        return gains
+
+    def _explained(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        """Covariances of rows `(..., n, d)` with those seen, `(..., n, seen)`, and what these explain: the transpose of
+        it, `(..., seen, n)`, in units of their own."""
+        cross = self.kernel(u, self.u)
+        return cross, torch.linalg.solve_triangular(self.factor, cross.mT, upper=False)
 
     def functions(self, count: int, generator: torch.Generator) -> Callable[[Tensor], Tensor]:
         """`count` optimistic readings, mean + |N(0, 1)| deviations: rows `(count, n, d)` to values `(count, n)`."""
@@ -114,3 +142,8 @@ class Process:
             return mean + hope * deviation
 
         return read
+
+
+def usual_length(layout: Layout, rough: bool) -> float:
+    """Where the prior of a lengthscale's logarithm has its mode."""
+    return math.sqrt(2) + math.log(max(1, len(layout.numbers))) / 2 - (SPREAD if rough else 0)
