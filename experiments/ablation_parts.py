@@ -34,8 +34,7 @@ LITTLE = ("levy-20:data=0,shift=2", "rastrigin-20:data=0,shift=2", "ackley-mixed
 WHOLLY = ("tfbind8", "tfbind10-clean", "superconductor", "ant", "dkitty", "molecule", SMOOTH)
 TASKS = (*WHOLLY, *FAILING, *LITTLE)
 SEEDS, ROUNDS, BATCH = range(100, 105), 8, 100
-OF_LITTLE = 15, 20  # rounds and batch
-OF_FAILING = range(100, 110)  # seeds: these studies differ much, too
+OF_LITTLE = 10, 20  # rounds and batch
 WHOLE = "diffbbo"
 LESS = {f"without {part}": part for part in (*USUAL, *PARTS)}
 MORE = tuple(seed for seed in (*FIRST, *FRESH) if seed not in SEEDS)
@@ -51,11 +50,7 @@ WHERE = {  # parts that do something on some tasks only
 
 def cells() -> tuple[Cell, ...]:
     first = [
-        (seed, task, label)
-        for seed in OF_FAILING
-        for task in TASKS
-        for label in (WHOLE, *LESS)
-        if seed in (OF_FAILING if task in FAILING else SEEDS) and task in tasks_of(label)
+        (seed, task, label) for seed in SEEDS for task in TASKS for label in (WHOLE, *LESS) if task in tasks_of(label)
     ]
     more = [(seed, *place) for place, seeds in FURTHER.items() for seed in seeds]
     return tuple(_cell(*which) for which in (*first, *more))
