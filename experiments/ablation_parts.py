@@ -19,7 +19,7 @@ from diffbbo.compare import Cell
 from diffbbo.default import PARTS
 from diffbbo.figures import BLUE, GREY, OURS, new_figure, styled
 from diffbbo.proposers import USUAL
-from diffbbo.standings import Difference, Interval, area_of, curves_of, differences, final_of, paired, sign
+from diffbbo.standings import Difference, Interval, area_of, curves_of, differences, filled, final_of, paired, sign
 from diffbbo.terminal import interval
 from diffbbo.types import Array
 
@@ -88,8 +88,9 @@ def overall(rows: list[Row], measure: str = "area") -> dict[str, Interval]:
     task. Every problem weighs the same, however many seeds it has.
     """
     found: dict[str, list[Array]] = {label: [] for label in LESS}
+    known = filled(rows)
     for task in TASKS:
-        here = [row for row in rows if row["task"] == task]
+        here = [row for row in known if row["task"] == task]
         curves = {m: curves_of([row for row in here if row["method"] == m]) for m in (WHOLE, *LESS)}
         read = {m: MEASURES[measure](curve) for m, curve in curves.items()}
         spread = float(np.std(list(read[WHOLE].values()), ddof=1)) if len(read[WHOLE]) > 1 else 0.0
@@ -142,7 +143,7 @@ def figure(found: dict[tuple[str, str], Difference], places: Places) -> str:
                     panel.plot([d.area.mean], [place], "o", color=OURS if sure else BLUE, markersize=3.5)
             if not any(where == task for where, _ in found):
                 panel.text(0.5, 0.5, "not run yet", transform=panel.transAxes, ha="center", color=GREY)
-            panel.set_title(task)
+            panel.set_title(task.replace(":", "\n", 1))
             panel.locator_params(axis="x", nbins=3)
             panel.grid(axis="y", visible=False)
         panels.flat[0].set_yticks(range(len(LESS)), list(LESS))

@@ -229,10 +229,13 @@ def test_every_experiment_draws(experiment: Experiment, tmp_path: Path) -> None:
 
 def test_what_a_part_brings_over_all_problems() -> None:
     """The whole has areas 1, 2, 3 on one task and 10, 30 on another where less is better: deviations of 1 and 14.142.
-    Without a part they are 0, 1, 2 and 24.142, 44.142: it brings one deviation everywhere."""
+    Without a part they are 0, 1, 2 and 24.142, 44.142: it brings one deviation everywhere. Without another part the
+    areas 1, 2, 3 become nothing, which counts as the worst, 1, and 1 and 2: 0, 1 and 1 deviations."""
     smooth = ablation_parts.SMOOTH
     made = {("tfbind8", "diffbbo"): [1, 2, 3], ("tfbind8", "without leap"): [0, 1, 2],
-            (smooth, "diffbbo"): [10, 30], (smooth, "without leap"): [24.142, 44.142]}  # fmt: skip
+            (smooth, "diffbbo"): [10, 30], (smooth, "without leap"): [24.142, 44.142],
+            (ablation_parts.FAILING, "diffbbo"): [1, 2, 3],
+            (ablation_parts.FAILING, "without failures"): [None, 1, 2]}  # fmt: skip
     rows = [
         {"task": task, "method": method, "seed": seed, "round": 1, "best": best}
         for (task, method), values in made.items()
@@ -241,6 +244,7 @@ def test_what_a_part_brings_over_all_problems() -> None:
     for measure in ablation_parts.MEASURES:  # after one round area and best found are the same
         found = ablation_parts.overall(rows, measure)["without leap"]
         assert (found.mean, found.low, found.high) == pytest.approx((1.0, 1.0, 1.0), abs=1e-4)
+        assert ablation_parts.overall(rows, measure)["without failures"].mean == pytest.approx(2 / 3)
 
 
 def test_over_all_problems_each_weighs_the_same(rng: np.random.Generator) -> None:
