@@ -4,8 +4,8 @@
 
 On none of these a design fails: what is learnt from failures is removed on a problem of words where most do. Nor is
 little known on any: picks are removed there, too, and on two problems in batches of 20 from nothing. On superconductor
-seeds differ most: there all other seeds that the comparison has are run, too, and the whole's studies
-are the first rounds of the comparison's.
+seeds differ most: there all other seeds that the comparison has are run, too, and the whole's studies are the first
+rounds of the comparison's.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ OF_LITTLE = 10, 20  # rounds and batch
 WHOLE = "diffbbo"
 LESS = {f"without {part}": part for part in (*USUAL, *PARTS)}
 MORE = tuple(seed for seed in (*FIRST, *FRESH) if seed not in SEEDS)
-FURTHER = {("superconductor", label): MORE for label in LESS if label not in ("without failures", "without picks")}
 MEASURES = {"area": area_of, "final": final_of}
 WHERE = {  # parts that do something on some tasks only
     "usual values": ("superconductor", "ant", "dkitty"),  # whose designs have numbers in common
@@ -46,6 +45,8 @@ WHERE = {  # parts that do something on some tasks only
     "failures": (FAILING,),
     "picks": (FAILING, *LITTLE),  # of less than 500 rows
 }
+DIFFERENT = "superconductor"  # whose studies differ most
+FURTHER = {(DIFFERENT, label): MORE for label, part in LESS.items() if DIFFERENT in WHERE.get(part, WHOLLY)}
 
 
 def cells() -> tuple[Cell, ...]:

@@ -1,7 +1,8 @@
 """The default: an inverse model, variation and forward models share every batch by their success.
 
 Each of four proposers (proposers.py) has its usual share; who finds better designs gets more of the next batch
-(portfolio.py). docs/method.md explains and measures the parts.
+(portfolio.py). As long as few designs are known most of a batch is picked from what all of them offer. docs/method.md
+explains and measures the parts.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def deal(shares: Array, n: int, owed: Array | None = None) -> NDArray[np.intp]:
     `owed` is what each was behind before, in places: so that small batches come round to small shares. The deal for
     fewer places is the beginning of the deal for more, so a batch may be cut short.
     """
-    behind = np.where(shares > 0, np.zeros(len(shares)) if owed is None else owed, -np.inf)
+    behind = np.where(shares > 0, 0.0 if owed is None else owed, -np.inf)
     places = np.empty(n, dtype=np.intp)
     for place in range(n):
         behind += shares

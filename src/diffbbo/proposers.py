@@ -46,7 +46,7 @@ def usual_shares(proposers: Sequence[str], told: NDArray[np.intp]) -> Array:
     """What each has of a batch before anybody has found anything, after so many rows `(k,)`: `(k, proposers)`."""
     shares = np.array([USUAL.get(arm, 0.0) for arm in proposers])
     picks = np.array([arm == PICK for arm in proposers])
-    picked = (PICKED if picks.any() else 0.0) * np.clip(2 * (1 - told / FEW), 0.0, 1.0)[:, None]
+    picked = (PICK in proposers) * PICKED * np.clip(2 * (1 - told / FEW), 0.0, 1.0)[:, None]
     return np.asarray((1 - picked) * shares / shares.sum() + picked * picks)
 
 

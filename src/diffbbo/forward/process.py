@@ -124,7 +124,8 @@ class Process:
         jitter = JOINT * self.kernel.signal.exp() * torch.eye(len(u), dtype=u.dtype, device=u.device)
         root = torch.linalg.cholesky(self.kernel(u, u) - half.mT @ half + jitter)
         normal = torch.randn(count, len(u), generator=generator, dtype=u.dtype).to(u.device)
-        gains: Tensor = cross @ self.alpha + normal @ root.mT - self.predict(self.u)[0].max()
+        best = (self.kernel(self.u, self.u) @ self.alpha).max()
+        gains: Tensor = cross @ self.alpha + normal @ root.mT - best
         return gains
 
     def _explained(self, u: Tensor) -> tuple[Tensor, Tensor]:
